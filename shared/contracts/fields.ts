@@ -1,0 +1,87 @@
+/** The fields that more than one noun has, with their bounds (interface chapter: Resources and their fields). */
+import { z } from 'zod';
+
+/** Text that PostgreSQL and JSON can hold: well-formed Unicode without U+0000. */
+export function text(max: number) {
+  return z.string().min(1).max(max).refine((value) => value.isWellFormed() && !value.includes('\0'), 'must be well-formed text without U+0000');
+}
+
+/** An id with its prefix. */
+export function id(prefix: string) {
+  return z.string().max(64).regex(new RegExp(`^${prefix}[A-Za-z0-9]+$`), `must look like ${prefix}…`);
+}
+
+export const transferId = id('trf_');
+export const shareId = id('shr_');
+/** The prefix `multipart_` was seen on ids of earlier releases; no upload of ours has it, so it is looked up and not found. */
+export const uploadId = z.string().max(64).regex(/^(mpu|multipart)_[A-Za-z0-9]+$/, 'must look like mpu_…');
+export const planId = id('pln_');
+export const agentId = z.string().regex(/^[A-Za-z0-9._:-]{1,128}$/, 'must be 1 to 128 of A-Z a-z 0-9 . _ : -');
+export const keyId = z.string().regex(/^[A-Za-z0-9]{1,64}$/, 'must be letters and digits');
+
+export const dateTime = z.iso.datetime({ offset: true });
+
+export const sha256 = z.string().regex(/^[0-9a-f]{64}$/, 'must be 64 lowercase hexadecimal digits');
+
+const byteLength = (value: string) => Buffer.byteLength(value, 'utf8');
+
+/**
+ * A file's name: 1 to 255 bytes of UTF-8 after normalisation to NFC, no control characters and no path separators,
+ * so that no name can leave the folder it is saved in or break out of a header.
+ */
+export const filename = z
+  .string()
+  .transform((value) => (value.isWellFormed() ? value.normalize('NFC') : value))
+  .refine((value) => value.isWellFormed(), 'must be well-formed text')
+  .refine((value) => value.length > 0 && byteLength(value) <= 255, 'must be 1 to 255 bytes')
+  // eslint-disable-next-line no-control-regex
+  .refine((value) => !/[\u0000-\u001f\u007f-\u009f/\\\u2028\u2029]/u.test(value), 'must not contain control characters or path separators')
+  .refine((value) => value !== '.' && value !== '..', 'must not be . or ..');
+
+export const mimeType = z
+  .string()
+  .max(255)
+  .regex(/^[\w!#$&^.+-]+\/[\w!#$&^.+-]+(; ?[\w!#$&^.+-]+=([\w!#$&^.+/-]+|"[\w!#$&^.+/ -]*"))*$/, 'must be a media type such as application/json');
+
+/** Free labels: at most 16, names of 1 to 64 and values of at most 256 characters. */
+export const metadata = z
+  .record(text(64), z.string().max(256).refine((value) => value.isWellFormed() && !value.includes('\0'), 'must be well-formed text without U+0000'))
+  .refine((labels) => Object.keys(labels).length <= 16, 'must have at most 16 keys');
+
+/** An allow list: each agent once, at most 100. */
+export const allowedAgentIds = z.array(agentId).max(100).transform((ids) => [...new Set(ids)]);
+
+export const mode = z.enum(['open', 'agent']);
+export const templateId = z.enum(['public', 'public-once', 'agent-only', 'expiring-handoff', 'passcode-ready']);
+
+/** Seconds. The upper bound is a setting of the deployment, checked where the plan is made. */
+export const ttl = z.int().min(30);
+export const maxUses = z.int().min(1).max(1_000_000_000);
+/** Bytes of a transfer to be made. */
+export const size = z.int().min(1);
+
+/** The policy fields of every creation request. Explicit ones override the template. */
+export const policyFields = {
+  ttl: ttl.optional(),
+  maxUses: maxUses.optional(),
+  authMode: mode.optional(),
+  allowedAgentIds: allowedAgentIds.optional(),
+  policyTemplateId: templateId.optional(),
+  policyMetadata: metadata.optional(),
+};
+
+/** What every creation route answers. */
+export const uploadResponse = z.strictObject({
+  id: transferId.describe('Transfer id'),
+  shareId,
+  shareUrl: z.string().describe('Page address of the share'),
+  downloadUrl: z.string().describe('Byte address'),
+  expiresAt: dateTime,
+  deleteToken: z.string().describe('Sender-side secret. Keep it private with the sender record.'),
+});
+
+/** Who made a resource: all null for an anonymous sender. */
+export const creator = z.strictObject({
+  ownerId: z.string().nullable(),
+  agentId: z.string().nullable(),
+});

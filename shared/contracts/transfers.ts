@@ -1,0 +1,43 @@
+/** Transfers: stored bytes, opened for a fetch and deleted (interface chapter: Transfer bytes). */
+import { z } from 'zod';
+import { defineContracts } from '../contract.ts';
+import * as fields from './fields.ts';
+
+/** Where the gateway reads bytes: pieces in their order. */
+export const readTicket = z.strictObject({
+  driver: z.literal('fs'),
+  segments: z.array(z.strictObject({ key: z.string(), offset: z.int().min(0), size: z.int().min(0) })),
+});
+export type ReadTicket = z.output<typeof readTicket>;
+
+export const transfers = defineContracts({
+  openTransfer: {
+    service: 'storage',
+    summary: 'Open a transfer for a fetch: its headers, and its bytes or where they are',
+    accepts: [],
+    http: {
+      method: 'GET', path: '/api/dl/{id}', status: 200, query: ['share_id'], handled: true, responseType: 'application/octet-stream',
+      headers: { grant: 'X-Access-Grant', range: 'Range' },
+    },
+    input: z.strictObject({ id: fields.transferId, metadataOnly: z.boolean().default(false) }),
+    output: z.strictObject({
+      filename: fields.filename,
+      mimeType: fields.mimeType,
+      size: z.int().min(0),
+      sha256: fields.sha256.optional(),
+      createdAt: fields.dateTime,
+      /** Absent when the bytes came with the answer. */
+      ticket: readTicket.optional(),
+    }),
+    errors: ['transfer_not_found', 'share_id_required', 'grant_required', 'share_not_found_or_expired', 'share_use_limit_exceeded', 'invalid_grant', 'grant_already_used', 'range_not_satisfiable'],
+  },
+  deleteTransfer: {
+    service: 'storage',
+    summary: 'Delete a transfer before its expiry; again answers the same',
+    accepts: ['owner_session', 'agent_key'],
+    http: { method: 'DELETE', path: '/api/dl/{id}', status: 200, headers: { deleteToken: 'X-Delete-Token' } },
+    input: z.strictObject({ id: fields.transferId, deleteToken: z.string().max(1_024).optional() }),
+    output: z.strictObject({ id: fields.transferId, deleted: z.literal(true) }),
+    errors: ['delete_token_required', 'invalid_delete_token', 'transfer_not_found', 'invalid_agent_credential', 'invalid_owner_credential', 'forbidden_origin'],
+  },
+});

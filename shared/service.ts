@@ -1,0 +1,70 @@
+/** A service's life: settings, connections, health, draining, and the two ways to end. */
+import { badSettingsExit, commonSettings, readSettings, SettingsError } from './settings.ts';
+import { makeLogger, type Logger } from './log.ts';
+import { connectBus, type Bus } from './rpc.ts';
+import type { z } from 'zod';
+
+/** How long a stop waits for work that is under way. */
+const drainMs = 10_000;
+
+export interface Running {
+  /** Stops taking work, finishes what is under way, closes connections. Called once. */
+  stop(): Promise<void>;
+}
+
+type Settings<S extends z.ZodRawShape> = z.output<z.ZodObject<S & typeof commonSettings>>;
+
+/**
+ * Runs a service until it is told to stop: reads its settings, connects to NATS, starts it, logs `ready`.
+ * A bad setting is one sentence on stderr and exit status 78.
+ */
+export async function runService<S extends z.ZodRawShape>(
+  name: string,
+  settingsShape: S,
+  start: (parts: { settings: Settings<S>; bus: Bus; log: Logger }) => Promise<Running>,
+): Promise<void> {
+  const settings = readSettingsOrExit({ ...commonSettings, ...settingsShape }) as Settings<S>;
+  const common = settings as z.output<z.ZodObject<typeof commonSettings>>;
+  const log = makeLogger(name, common.LOG_LEVEL);
+  process.on('unhandledRejection', (error) => {
+    // Something escaped every handler: the state is unknown, and a fresh process is cheap.
+    log.fatal({ err: error }, 'unhandled rejection');
+    process.exit(1);
+  });
+  const bus = await connectBus(common.NATS_URL, name, log);
+  const running = await start({ settings, bus, log });
+  const stop = once(() => shutDown(running, bus, log));
+  process.on('SIGTERM', stop);
+  process.on('SIGINT', stop);
+  if (common.AEX_EXIT_WITH_PARENT === '1') process.stdin.resume().on('end', stop).on('error', stop);
+  // Whoever started the service waits for this line, whatever the log level is.
+  process.stdout.write(`${JSON.stringify({ level: 'info', time: new Date().toISOString(), service: name, msg: 'ready' })}\n`);
+}
+
+function readSettingsOrExit<S extends z.ZodRawShape>(shape: S): z.output<z.ZodObject<S>> {
+  try {
+    return readSettings(shape);
+  } catch (error) {
+    if (!(error instanceof SettingsError)) throw error;
+    process.stderr.write(`${error.message}\n`);
+    process.exit(badSettingsExit);
+  }
+}
+
+function once(work: () => Promise<void>): () => void {
+  let begun = false;
+  return () => {
+    if (begun) return;
+    begun = true;
+    void work();
+  };
+}
+
+async function shutDown(running: Running, bus: Bus, log: Logger): Promise<void> {
+  log.info('stopping');
+  setTimeout(() => process.exit(1), drainMs).unref();
+  await running.stop().catch((error: unknown) => log.error({ err: error }, 'stopping failed'));
+  await bus.close().catch(() => undefined);
+  log.info('stopped');
+  process.exit(0);
+}

@@ -1,0 +1,66 @@
+/** Settings: one zod schema a service, read once from the environment; a bad one names itself and stops the start. */
+import { z } from 'zod';
+
+/** A setting was absent or wrong. `message` is one sentence for the person who starts the service. */
+export class SettingsError extends Error {
+  override readonly name = 'SettingsError';
+}
+
+/** Exit status of a service whose settings are wrong (EX_CONFIG): starting it again would not help. */
+export const badSettingsExit = 78;
+
+const wholeNumber = (text: string) => /^\d{1,15}$/.test(text);
+
+/** A whole number within bounds, given as text. */
+export function integerSetting(bounds: { min: number; max: number; default?: number }) {
+  const number = z
+    .string()
+    .refine(wholeNumber, 'must be a whole number')
+    .transform(Number)
+    .refine((n) => n >= bounds.min && n <= bounds.max, `must be between ${bounds.min} and ${bounds.max}`);
+  return bounds.default === undefined ? number : number.default(bounds.default);
+}
+
+/** Keys for signing, newest first: comma-separated, each 32 bytes or more in base64url. Old ones still verify. */
+const secretSetting = z
+  .string()
+  .transform((text) => text.split(',').map((key) => Buffer.from(key.trim(), 'base64url')))
+  .refine((keys) => keys.length > 0 && keys.every((key) => key.length >= 32), 'must be one or more base64url keys of at least 32 bytes, separated by commas');
+
+/** The settings that every service has. */
+export const commonSettings = {
+  NATS_URL: z.string().regex(/^(nats|tls|ws|wss):\/\//, 'must start with nats:// or tls://'),
+  LOG_LEVEL: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'silent']).default('info'),
+  /** Set by the local stack: the service ends when its standard input does. */
+  AEX_EXIT_WITH_PARENT: z.enum(['0', '1']).default('0'),
+};
+
+export const databaseSettings = {
+  DATABASE_URL: z.string().regex(/^postgres(ql)?:\/\//, 'must start with postgres://'),
+  DATABASE_POOL: integerSetting({ min: 1, max: 200, default: 10 }),
+};
+
+export const secretSettings = { AEX_SECRET: secretSetting };
+
+export const baseUrlSettings = {
+  BASE_URL: z
+    .url({ protocol: /^https?$/, error: 'must be an http or https address' })
+    .transform((url) => url.replace(/\/+$/, '')),
+};
+
+/**
+ * Reads a service's settings from the environment. Empty counts as absent.
+ * @throws SettingsError that names every bad setting.
+ */
+export function readSettings<S extends z.ZodRawShape>(shape: S): z.output<z.ZodObject<S>> {
+  const given = Object.fromEntries(
+    Object.keys(shape).flatMap((name) => (process.env[name] ? [[name, process.env[name]]] : [])),
+  );
+  const result = z.object(shape).safeParse(given);
+  if (result.success) return result.data;
+  const complaints = result.error.issues.map((issue) => {
+    const name = issue.path.join('.');
+    return name in given ? `${name} ${issue.message}` : `${name} must be set`;
+  });
+  throw new SettingsError(`Bad settings: ${complaints.join('; ')}.`);
+}
