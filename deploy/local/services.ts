@@ -1,0 +1,76 @@
+// The services of the embedded stack: in which order they start, and which settings each is given.
+import { join } from 'node:path';
+import { databaseAddress, databaseServices, rolePassword } from './postgres-roles.ts';
+import type { OwnerAccount } from './secrets.ts';
+import { SupervisedProcess } from './process.ts';
+
+/** Variables for a child process. */
+export type Environment = Record<string, string>;
+
+/** The services that are started, in their order; the last group serves callers and stops first. */
+export const serviceGroups: readonly (readonly string[])[] = [['policy', 'storage', 'audit'], ['gateway']];
+
+/** What the services' settings follow from. */
+export interface ServiceSettings {
+  dataDir: string;
+  host: string;
+  port: number;
+  baseUrl: string;
+  logLevel: string;
+  natsUrl: string;
+  postgresPort: number;
+  secret: string;
+  owner: OwnerAccount;
+}
+
+// A person's own variables reach every service, but never these: each is for some services only, or tells
+// a service about a database, a secret or an address that is not of this stack.
+const owned = ['NATS_URL', 'AEX_SECRET', 'BASE_URL', 'DATABASE_URL', 'HOST', 'PORT', 'BLOB_DRIVER', 'BLOB_ROOT', 'FIRST_OWNER_EMAIL', 'FIRST_OWNER_PASSWORD'];
+
+/** The whole environment of one service: the person's own, the contract's settings, then `extra`. */
+export function serviceEnvironment(name: string, settings: ServiceSettings, extra: Environment): NodeJS.ProcessEnv {
+  const inherited = Object.entries(process.env).filter(([key]) => !owned.includes(key));
+  return { ...Object.fromEntries(inherited), ...contractSettings(name, settings), AEX_EXIT_WITH_PARENT: '1', ...extra };
+}
+
+function contractSettings(name: string, settings: ServiceSettings): Environment {
+  const common = { NATS_URL: settings.natsUrl, BASE_URL: settings.baseUrl, LOG_LEVEL: settings.logLevel };
+  const blobRoot = { BLOB_ROOT: join(settings.dataDir, 'blobs') };
+  const own: Record<string, Environment> = {
+    gateway: { HOST: settings.host, PORT: String(settings.port), ...blobRoot },
+    storage: { BLOB_DRIVER: 'fs', ...blobRoot },
+    policy: { FIRST_OWNER_EMAIL: settings.owner.email, FIRST_OWNER_PASSWORD: settings.owner.password },
+  };
+  return { ...common, ...databaseSettings(name, settings), ...own[name] };
+}
+
+// The services that keep rows are also the ones that make and check tokens.
+function databaseSettings(name: string, { secret, postgresPort }: ServiceSettings): Environment {
+  if (!databaseServices.some((each) => each === name)) return {};
+  return { AEX_SECRET: secret, DATABASE_URL: databaseAddress(name, rolePassword(secret, name), postgresPort) };
+}
+
+/** A service as a process of its own, not started yet; it is ready when it says so in its log. */
+export function makeService(options: {
+  name: string;
+  /** The project's folder, in which services run. */
+  root: string;
+  servicesDir: string;
+  dataDir: string;
+  env: NodeJS.ProcessEnv;
+  report: (line: string) => void;
+}): SupervisedProcess {
+  const { name, dataDir, servicesDir } = options;
+  return new SupervisedProcess({
+    name,
+    command: { file: process.execPath, args: [join(servicesDir, name, 'main.ts')], cwd: options.root, env: options.env },
+    outputPath: join(dataDir, 'logs', `${name}.log`),
+    errorPath: join(dataDir, 'logs', `${name}.errors.log`),
+    isReady: (output) => output.includes('"msg":"ready"'),
+    readyWithinMs: 30_000,
+    attempts: 3,
+    stopSignal: 'SIGTERM',
+    stopWithinMs: 10_000,
+    report: options.report,
+  });
+}
