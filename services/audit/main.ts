@@ -1,0 +1,55 @@
+/** Audit: records every service's events and answers queries about them (interface chapters: Audit, Events). */
+import type { Credential, RequestContext } from '../../shared/contract.ts';
+import { agents } from '../../shared/contracts/agents.ts';
+import { auditContracts } from '../../shared/contracts/all.ts';
+import { healthOf } from '../../shared/contracts/health.ts';
+import { openDatabase } from '../../shared/db.ts';
+import { fail } from '../../shared/errors.ts';
+import { serve, type Bus } from '../../shared/rpc.ts';
+import { runService } from '../../shared/service.ts';
+import { databaseSettings, integerSetting, secretSettings } from '../../shared/settings.ts';
+import { deriveKeys } from '../../shared/tokens.ts';
+import { startRecorder } from './events.ts';
+import { queryAudit } from './handlers/query-audit.ts';
+import { readHealth } from './handlers/read-health.ts';
+import { openEventStore } from './store/events.ts';
+
+const settingsShape = {
+  ...databaseSettings,
+  ...secretSettings,
+  EVENT_STREAM_REPLICAS: integerSetting({ min: 1, max: 5, default: 1 }),
+};
+
+/** Requests under way at once in one process. */
+const limit = 512;
+
+await runService('audit', settingsShape, async ({ settings, bus, log }) => {
+  const database = openDatabase(settings.DATABASE_URL, settings.DATABASE_POOL, log);
+  await database.migrate(new URL('./store/migrations/', import.meta.url));
+  const store = openEventStore(database);
+  const recorder = startRecorder({ bus, store, log, replicas: settings.EVENT_STREAM_REPLICAS });
+  const served = serve({
+    bus,
+    contracts: { ...auditContracts, ...healthOf('audit') },
+    handlers: {
+      queryAudit: queryAudit({ store, cursorKeys: deriveKeys(settings.AEX_SECRET, 'cursor') }),
+      readHealth: readHealth({ database }),
+    },
+    identify: (credential, context) => identify(bus, credential, context),
+    log,
+    limit,
+  });
+  return {
+    async stop() {
+      await served.drain();
+      await recorder.stop();
+      await database.close();
+    },
+  };
+});
+
+async function identify(bus: Bus, credential: Credential, context: RequestContext) {
+  if (credential.kind === 'unknown') throw fail('invalid_owner_credential');
+  const { caller } = await bus.call(agents.identifyCaller, { credential }, context);
+  return caller;
+}
