@@ -1,0 +1,42 @@
+/** What the handlers of this service are made from. */
+import type { Clock } from '../../shared/clock.ts';
+import type { DomainEvent } from '../../shared/events.ts';
+import type { PlanKey } from '../../shared/tokens.ts';
+import type { TransferBounds } from './domain/geometry.ts';
+import type { TtlBounds } from './domain/release.ts';
+import type { agentKeysStore } from './store/agent-keys.ts';
+import type { answersStore } from './store/answers.ts';
+import type { fetchesStore } from './store/fetches.ts';
+import type { ownersStore } from './store/owners.ts';
+import type { sharesStore } from './store/shares.ts';
+
+export type Store =
+  & ReturnType<typeof agentKeysStore>
+  & ReturnType<typeof answersStore>
+  & ReturnType<typeof fetchesStore>
+  & ReturnType<typeof ownersStore>
+  & ReturnType<typeof sharesStore>;
+
+export interface Deps {
+  readonly store: Store;
+  readonly clock: Clock;
+  /** Publishes an event of something that changed nothing. */
+  readonly publish: (event: DomainEvent) => void;
+  readonly keys: {
+    readonly grant: readonly Buffer[];
+    readonly accessToken: readonly Buffer[];
+    readonly answer: readonly Buffer[];
+    readonly plan: readonly PlanKey[];
+  };
+  readonly limits: {
+    readonly ttl: TtlBounds;
+    readonly transfer: TransferBounds;
+    /** Seconds. */
+    readonly planTtl: number;
+    readonly grantTtl: number;
+    readonly accessTokenTtl: number;
+    readonly sessionTtl: number;
+    readonly anonymousCreate: boolean;
+  };
+  readonly baseUrl: string;
+}

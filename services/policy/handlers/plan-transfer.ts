@@ -1,0 +1,79 @@
+/** POST /api/transfer-plan: fixes what a sender may store, and signs it. No transfer state is made. */
+import { CompactSign } from 'jose';
+import type { Caller, Handler, HandlerContext, InputOf, OutputOf } from '../../../shared/contract.ts';
+import { planHeader, type plans, type PlanClaims, type Release } from '../../../shared/contracts/plans.ts';
+import { fail } from '../../../shared/errors.ts';
+import { eventOf } from '../../../shared/events.ts';
+import { newId } from '../../../shared/ids.ts';
+import type { PlanKey } from '../../../shared/tokens.ts';
+import type { Deps } from '../deps.ts';
+import { chooseRoute, type Route } from '../domain/geometry.ts';
+import { resolveRelease } from '../domain/release.ts';
+import { replayOr } from './replay.ts';
+
+type Wanted = InputOf<typeof plans.planTransfer>;
+type Plan = OutputOf<typeof plans.planTransfer>;
+
+export const planTransfer = (deps: Deps): Handler<typeof plans.planTransfer> =>
+  async function planTransfer(input, context) {
+    const { limits, store, publish, clock } = deps;
+    if (context.caller.type === 'anonymous' && !limits.anonymousCreate) throw fail('agent_auth_required');
+    const release = resolveRelease(input, limits.ttl);
+    const route = chooseRoute(input, limits.transfer);
+    return replayOr(deps, {
+      contract: 'planTransfer', input, context,
+      make: async (seal) => {
+        const plan = await signPlan(deps, { input, context, release, route });
+        const sealed = seal(plan);
+        if (sealed) await store.recordAnswer(sealed);
+        publish(eventOf(context, clock(), {
+          eventType: 'policy.planned', targetType: 'policy', targetId: plan.planId,
+          data: { lane: plan.lane, mode: release.mode, ...(input.size && { size: input.size }) },
+        }));
+        return plan;
+      },
+    });
+  };
+
+async function signPlan({ keys, clock, limits, baseUrl }: Deps, plan: { input: Wanted; context: HandlerContext; release: Release; route: Route }): Promise<Plan> {
+  const { input, context, release, route } = plan;
+  const issuedAt = Math.floor(clock() / 1_000);
+  const claims: PlanClaims = {
+    planId: newId('plan'), transferId: newId('transfer'), shareId: newId('share'),
+    creator: creatorOf(context.caller),
+    lane: route.lane, fallback: route.fallback.map(({ lane }) => lane),
+    filename: input.filename, mimeType: input.mimeType ?? 'application/octet-stream',
+    ...(input.size !== undefined && { size: input.size }),
+    ...(input.sha256 && { sha256: input.sha256 }),
+    maxBytes: route.maxBytes, geometry: route.geometry, release,
+    iss: baseUrl, iat: issuedAt, exp: issuedAt + limits.planTtl,
+  };
+  const signed = await sign(claims, keys.plan[0]!);
+  return {
+    planId: claims.planId, plan: signed, lane: route.lane, geometry: route.geometry,
+    capacity: { maxBytes: route.maxBytes, maxParts: limits.transfer.maxParts },
+    release, expiresAt: new Date(claims.exp * 1_000).toISOString(), fallback: route.fallback,
+    upload: uploadOf(baseUrl, claims, signed),
+  };
+}
+
+function creatorOf(caller: Caller): PlanClaims['creator'] {
+  switch (caller.type) {
+    case 'owner': return { ownerId: caller.ownerId, agentId: null };
+    case 'agent': return { ownerId: caller.ownerId, agentId: caller.agentId };
+    case 'anonymous': return { ownerId: null, agentId: null };
+  }
+}
+
+async function sign(claims: PlanClaims, key: PlanKey): Promise<string> {
+  return new CompactSign(Buffer.from(JSON.stringify(claims)))
+    .setProtectedHeader({ alg: 'EdDSA', kid: key.kid, typ: 'transfer-plan+jwt' })
+    .sign(key.privateKey);
+}
+
+/** The first request of the planned lane. */
+function uploadOf(baseUrl: string, claims: PlanClaims, signed: string): Plan['upload'] {
+  return claims.lane === 'single'
+    ? { method: 'PUT', url: `${baseUrl}/api/lane/single/${claims.planId}`, headers: { [planHeader]: signed, 'Content-Type': 'application/octet-stream' } }
+    : { method: 'POST', url: `${baseUrl}/api/upload/multipart/init`, headers: { [planHeader]: signed, 'Content-Type': 'application/json' } };
+}

@@ -1,0 +1,42 @@
+/** Answers a repeated request with its first answer (interface chapter: Limits, idempotency). */
+import type { HandlerContext } from '../../../shared/contract.ts';
+import { isDuplicate } from '../../../shared/db.ts';
+import { fail } from '../../../shared/errors.ts';
+import type { Deps } from '../deps.ts';
+import { openAnswer, operationOf, sealAnswer } from '../domain/sealed-answer.ts';
+import { answerConstraint, type SealedAnswer } from '../store/answers.ts';
+
+interface Attempt<T> {
+  readonly contract: string;
+  readonly input: unknown;
+  readonly context: HandlerContext;
+  /** Makes the change and answers; `seal` makes what the change's statement records as its answer. */
+  readonly make: (seal: (answer: T) => SealedAnswer | undefined) => Promise<T>;
+}
+
+/**
+ * Runs a creating request once for each operation id. Without an id it simply runs.
+ * The answer is recorded in the statement of the change; whoever loses the race reads the winner's.
+ * @throws idempotency_key_reused when the id was used for another request
+ */
+export async function replayOr<T>({ store, keys }: Pick<Deps, 'store' | 'keys'>, attempt: Attempt<T>): Promise<T> {
+  const { operationId, caller, address } = attempt.context;
+  if (!operationId) return attempt.make(() => undefined);
+  const operation = operationOf({ caller, operationId, contract: attempt.contract, input: attempt.input, ...(address && { address }) });
+
+  async function firstAnswer(): Promise<T | undefined> {
+    const found = await store.findAnswer(operation.scope);
+    if (!found) return undefined;
+    if (found.requestDigest !== operation.requestDigest) throw fail('idempotency_key_reused');
+    return openAnswer(found.answer, operation, keys.answer) as T;
+  }
+
+  const first = await firstAnswer();
+  if (first) return first;
+  try {
+    return await attempt.make((answer) => ({ ...operation, answer: sealAnswer(answer, operation, keys.answer) }));
+  } catch (error) {
+    if (!isDuplicate(error, answerConstraint)) throw error;
+    return (await firstAnswer())!;
+  }
+}

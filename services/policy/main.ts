@@ -1,0 +1,148 @@
+/** The policy service: owners and sessions, agents and keys, plans, shares, grants. It never sees bytes. */
+import { z } from 'zod';
+import { systemClock } from '../../shared/clock.ts';
+import { policyContracts } from '../../shared/contracts/all.ts';
+import { healthOf } from '../../shared/contracts/health.ts';
+import { openDatabase, type Database } from '../../shared/db.ts';
+import { newId } from '../../shared/ids.ts';
+import type { Logger } from '../../shared/log.ts';
+import { startRelay } from '../../shared/outbox.ts';
+import { serve } from '../../shared/rpc.ts';
+import { runService } from '../../shared/service.ts';
+import { baseUrlSettings, databaseSettings, integerSetting, secretSettings } from '../../shared/settings.ts';
+import { deriveKeys, derivePlanKeys } from '../../shared/tokens.ts';
+import type { Deps, Store } from './deps.ts';
+import { hashPassword } from './domain/password.ts';
+import { createAgentKey, listAgentKeys, revokeAgentKey } from './handlers/agent-keys.ts';
+import { authenticateAgent } from './handlers/authenticate-agent.ts';
+import { createShare } from './handlers/create-share.ts';
+import { describeShare } from './handlers/describe-share.ts';
+import { endShares } from './handlers/end-shares.ts';
+import { identifyCaller, makeIdentify } from './handlers/identify-caller.ts';
+import { issueGrant } from './handlers/issue-grant.ts';
+import { readSession, signIn, signOut } from './handlers/owner-session.ts';
+import { planTransfer } from './handlers/plan-transfer.ts';
+import { readJwks } from './handlers/read-jwks.ts';
+import { resolveShare } from './handlers/resolve-share.ts';
+import { returnUse } from './handlers/return-use.ts';
+import { spendUse } from './handlers/spend-use.ts';
+import { agentKeysStore } from './store/agent-keys.ts';
+import { answersStore } from './store/answers.ts';
+import { fetchesStore } from './store/fetches.ts';
+import { ownersStore } from './store/owners.ts';
+import { sharesStore } from './store/shares.ts';
+import { startSweeper } from './sweeper.ts';
+
+const MiB = 1_024 ** 2;
+const GiB = 1_024 ** 3;
+const week = 604_800;
+
+const settingsShape = {
+  ...databaseSettings,
+  ...secretSettings,
+  ...baseUrlSettings,
+  FIRST_OWNER_EMAIL: z.email('must be an e-mail address').or(z.literal('owner@localhost')).optional(),
+  FIRST_OWNER_PASSWORD: z.string().min(12, 'must have at least 12 characters').optional(),
+  ANONYMOUS_CREATE: z.enum(['allow', 'deny'], 'must be allow or deny').default('allow'),
+  TTL_DEFAULT_SECONDS: integerSetting({ min: 30, max: week * 52, default: 86_400 }),
+  TTL_MAX_SECONDS: integerSetting({ min: 30, max: week * 52, default: week }),
+  TRANSFER_MAX_BYTES: integerSetting({ min: 1, max: 5_120 * GiB, default: 10 * GiB }),
+  PART_SIZE_MIN_BYTES: integerSetting({ min: 1, max: 5 * GiB, default: 5 * MiB }),
+  PART_SIZE_DEFAULT_BYTES: integerSetting({ min: 1, max: 5 * GiB, default: 16 * MiB }),
+  PART_COUNT_MAX: integerSetting({ min: 1, max: 10_000, default: 10_000 }),
+  PLAN_TTL_SECONDS: integerSetting({ min: 30, max: 86_400, default: 3_600 }),
+  GRANT_TTL_SECONDS: integerSetting({ min: 1, max: 300, default: 120 }),
+  ACCESS_TOKEN_TTL_SECONDS: integerSetting({ min: 30, max: 3_600, default: 900 }),
+  SESSION_TTL_SECONDS: integerSetting({ min: 300, max: week * 5, default: week }),
+  SWEEP_SECONDS: integerSetting({ min: 1, max: 3_600, default: 5 }),
+  REQUEST_LIMIT: integerSetting({ min: 1, max: 100_000, default: 512 }),
+};
+
+type Settings = z.output<z.ZodObject<typeof settingsShape>>;
+
+await runService('policy', settingsShape, async ({ settings, bus, log }) => {
+  const database = openDatabase(settings.DATABASE_URL, settings.DATABASE_POOL, log);
+  await database.migrate(new URL('./store/migrations/', import.meta.url));
+  const relay = startRelay(bus, database, 'policy', log);
+  const deps = makeDeps(settings, database, relay.publish);
+  await createFirstOwner(deps.store, settings, log);
+  const sweeper = startSweeper(deps, log, settings.SWEEP_SECONDS);
+  const identify = makeIdentify(deps);
+
+  const served = serve({
+    bus, log,
+    contracts: { ...policyContracts, ...healthOf('policy') },
+    handlers: {
+      planTransfer: planTransfer(deps),
+      readJwks: readJwks(deps),
+      resolveShare: resolveShare(deps),
+      describeShare: describeShare(deps),
+      createShare: createShare(deps),
+      endShares: endShares(deps),
+      spendUse: spendUse(deps),
+      returnUse: returnUse(deps),
+      issueGrant: issueGrant(deps),
+      identifyCaller: identifyCaller(deps),
+      authenticateAgent: authenticateAgent(deps),
+      createAgentKey: createAgentKey(deps),
+      listAgentKeys: listAgentKeys(deps),
+      revokeAgentKey: revokeAgentKey(deps),
+      signIn: signIn(deps),
+      readSession: readSession(deps),
+      signOut: signOut(deps),
+      readHealth: async () => ({ ready: await database.isReady() }),
+    },
+    identify,
+    limit: settings.REQUEST_LIMIT,
+    onHandled: relay.wake,
+  });
+
+  return {
+    async stop() {
+      await served.drain();
+      await sweeper.stop();
+      await relay.close();
+      await database.close();
+    },
+  };
+});
+
+function makeDeps(settings: Settings, database: Database, publish: Deps['publish']): Deps {
+  const secrets = settings.AEX_SECRET;
+  return {
+    store: { ...agentKeysStore(database), ...answersStore(database), ...fetchesStore(database), ...ownersStore(database), ...sharesStore(database) },
+    clock: systemClock,
+    publish,
+    baseUrl: settings.BASE_URL,
+    keys: {
+      grant: deriveKeys(secrets, 'grant'),
+      accessToken: deriveKeys(secrets, 'access token'),
+      answer: deriveKeys(secrets, 'answer'),
+      plan: derivePlanKeys(secrets),
+    },
+    limits: {
+      ttl: { default: settings.TTL_DEFAULT_SECONDS, max: settings.TTL_MAX_SECONDS },
+      transfer: {
+        maxBytes: settings.TRANSFER_MAX_BYTES,
+        partSizeMin: settings.PART_SIZE_MIN_BYTES,
+        partSizeDefault: settings.PART_SIZE_DEFAULT_BYTES,
+        partSizeMax: 5 * GiB,
+        maxParts: settings.PART_COUNT_MAX,
+        maxParallelParts: 6,
+      },
+      planTtl: settings.PLAN_TTL_SECONDS,
+      grantTtl: settings.GRANT_TTL_SECONDS,
+      accessTokenTtl: settings.ACCESS_TOKEN_TTL_SECONDS,
+      sessionTtl: settings.SESSION_TTL_SECONDS,
+      anonymousCreate: settings.ANONYMOUS_CREATE === 'allow',
+    },
+  };
+}
+
+/** On a database without owners, makes the one named in the settings. Replicas that start together make one. */
+async function createFirstOwner(store: Store, settings: Settings, log: Logger): Promise<void> {
+  const { FIRST_OWNER_EMAIL: email, FIRST_OWNER_PASSWORD: password } = settings;
+  if (!email || !password || (await store.hasOwner())) return;
+  const made = await store.createFirstOwner({ id: newId('owner'), email, passwordHash: await hashPassword(password) });
+  if (made) log.info({ email }, 'the first owner was made');
+}
