@@ -1,0 +1,62 @@
+/** What a blob driver does: storage hands out tickets, the gateway opens them and moves the bytes. */
+import type { Readable, Writable } from 'node:stream';
+import type { ReadTicket } from '../contracts/transfers.ts';
+import type { WriteTicket, Written } from '../contracts/uploads.ts';
+
+export type Segment = ReadTicket['segments'][number];
+
+export interface WriteOptions {
+  /** Bytes that may come; the ticket's own bound holds as well. */
+  readonly maxBytes?: number;
+  /** Whether to compute SHA-256 while writing; crc32 always is. */
+  readonly sha256: boolean;
+  /** Milliseconds without a byte from the source after which it is given up; 60,000 when absent. */
+  readonly idleMs?: number;
+}
+
+export interface BlobWriter {
+  /**
+   * Writes a source to where its ticket says. When this resolves, the bytes survive a loss of power.
+   * The source is never destroyed, so that a refusal can still be answered on the same connection.
+   * @throws payload_too_large, deadline_exceeded for an idle source, upload_expired when the place is gone, or the source's own error.
+   */
+  write(ticket: WriteTicket, source: Readable, options: WriteOptions): Promise<Written>;
+}
+
+/** Bytes from `start` up to but not including `end`. */
+export interface ByteRange {
+  readonly start: number;
+  readonly end: number;
+}
+
+/** A blob that stays readable until it is closed, even when it is removed meanwhile. */
+export interface OpenBlob {
+  readonly size: number;
+  /** Resolves when the sink has taken every byte, without ending it. Rejects when it closes early, when a read fails, or when the sink takes nothing for a minute (it is destroyed then). */
+  pipe(range: ByteRange, sink: Writable): Promise<void>;
+  close(): Promise<void>;
+}
+
+export interface BlobReader {
+  open(ticket: ReadTicket): Promise<OpenBlob>;
+}
+
+/** A place in the store where bytes are to be written. */
+export interface Slot {
+  readonly key: string;
+  readonly offset: number;
+  readonly maxBytes: number;
+}
+
+export interface BlobStore {
+  /** Makes the place ready and answers the ticket for it. Only storage makes places, so nothing exists that its table does not know. */
+  ticketToWrite(slot: Slot): Promise<WriteTicket>;
+  /** Removes a blob; one that is not there is good too. */
+  remove(key: string): Promise<void>;
+  /** Milliseconds since 1970 of the last write, undefined when there is no such blob. */
+  lastTouched(key: string): Promise<number | undefined>;
+  /** SHA-256 of the segments in their order, in hexadecimal. */
+  hash(segments: readonly Segment[]): Promise<string>;
+}
+
+export type BlobDriver = BlobWriter & BlobReader & BlobStore;
