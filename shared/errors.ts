@@ -47,6 +47,7 @@ const table = {
   transfer_surface_retired: { status: 410, title: 'This upload surface is retired', advice: 'Use a planned upload: `POST /api/transfer-plan`, then send the bytes to the `upload.url` of its answer. See /docs/planned-upload.' },
   upload_expired: { status: 410, title: 'The upload has expired', advice: 'Start a new upload.' },
   length_required: { status: 411, title: 'Content-Length is required', advice: 'Send the size of the body in `Content-Length`.' },
+  precondition_failed: { status: 412, title: 'A precondition of the request does not hold', advice: 'The validator in If-Match or If-Unmodified-Since is not the current one.' },
   payload_too_large: { status: 413, title: 'The body is larger than allowed', advice: 'The plan shows the limits in `capacity`.' },
   unsupported_media_type: { status: 415, title: 'The content type is not accepted here', advice: 'Send JSON bodies as `application/json`.' },
   range_not_satisfiable: { status: 416, title: 'The range lies outside of the transfer', advice: '`Content-Range` shows the size.' },

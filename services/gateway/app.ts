@@ -1,0 +1,155 @@
+/** Builds the HTTP server: routes, parsers, safe headers, one way to fail. Listening is main's. */
+import { STATUS_CODES, type IncomingMessage } from 'node:http';
+import type { Socket } from 'node:net';
+import multipart from '@fastify/multipart';
+import { fastify, type FastifyBaseLogger, type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
+import type { BlobReader, BlobWriter } from '../../shared/blobs/blobs.ts';
+import { allContracts } from '../../shared/contracts/all.ts';
+import type { Named } from '../../shared/contract.ts';
+import { fail } from '../../shared/errors.ts';
+import type { Logger } from '../../shared/log.ts';
+import type { Bus } from '../../shared/rpc.ts';
+import { followRoutes } from './allowed-methods.ts';
+import { requestIdOf } from './context.ts';
+import { parseJson } from './domain/json-body.ts';
+import { acceptBody, holdContinue } from './expect-continue.ts';
+import { authenticate } from './handlers/agent-auth.ts';
+import { fetchTransfer, headTransfer } from './handlers/fetch-transfer.ts';
+import { healthz, readyz } from './handlers/health.ts';
+import { closeSession, openSession } from './handlers/owner-session.ts';
+import { mountPages } from './handlers/pages.ts';
+import { isRetired, retired } from './handlers/retired.ts';
+import { singleLane } from './handlers/single-lane.ts';
+import { uploadPart } from './handlers/upload-part.ts';
+import { mountContracts } from './mount.ts';
+import { describeInterface } from './openapi.ts';
+import { instanceOf, sendFailure, toFailure } from './problem.ts';
+import { readBody } from './request-body.ts';
+
+export interface AppDeps {
+  readonly bus: Bus;
+  readonly blobs: BlobReader & BlobWriter;
+  readonly log: Logger;
+  readonly baseUrl: string;
+  readonly version: string;
+  /** Addresses of proxies whose X-Forwarded-For counts; CIDR ranges. A count of hops would be forgeable. */
+  readonly trustedProxies: readonly string[];
+}
+
+const jsonLimit = 1_024 ** 2;
+
+/** An idle connection, a header or a small body that drips in are cut; long transfers have deadlines of their own. */
+const idleMs = 75_000;
+const headersMs = 15_000;
+
+export async function buildApp(deps: AppDeps): Promise<FastifyInstance> {
+  const { baseUrl, log } = deps;
+  const app: FastifyInstance = fastify({
+    loggerInstance: log as FastifyBaseLogger,
+    disableRequestLogging: true,
+    genReqId: (raw) => requestIdOf(raw.headers['x-request-id'] as string | undefined),
+    requestIdLogLabel: 'requestId',
+    trustProxy: deps.trustedProxies.length > 0 ? [...deps.trustedProxies] : false,
+    exposeHeadRoutes: false,
+    bodyLimit: jsonLimit,
+    connectionTimeout: idleMs,
+    keepAliveTimeout: idleMs,
+    forceCloseConnections: 'idle',
+    routerOptions: { maxParamLength: 512 },
+    // A plan with a full allow list is a long header.
+    http: { maxHeaderSize: 64 * 1_024, headersTimeout: headersMs, requestTimeout: 0 },
+    clientErrorHandler: answerMalformed,
+    frameworkErrors: (error, request, reply) => {
+      setSafeHeaders(request, reply, baseUrl);
+      void sendFailure(reply, toFailure(error), baseUrl);
+    },
+  });
+  holdContinue(app);
+  const methodsOf = followRoutes(app);
+
+  app.addHook('onRequest', async (request, reply) => setSafeHeaders(request, reply, baseUrl));
+  app.addHook('onResponse', async (request, reply) => {
+    request.log.info({ method: request.method, path: instanceOf(request), status: reply.statusCode, ms: Math.round(reply.elapsedTime * 10) / 10 }, 'request');
+  });
+  app.setErrorHandler((error, request, reply) => {
+    const failure = toFailure(error);
+    if (failure.code === 'internal' && !request.raw.destroyed) request.log.error({ err: failure.cause }, 'request failed');
+    return sendFailure(reply, failure, baseUrl);
+  });
+  useStrictJson(app);
+  mountRoutes(app, deps);
+  await app.register(async (bytes) => mountByteRoutes(bytes, deps));
+  answerUnknown(app, baseUrl, methodsOf);
+  return app;
+}
+
+function mountRoutes(app: FastifyInstance, deps: AppDeps): void {
+  const { bus, baseUrl } = deps;
+  const openapi = describeInterface(baseUrl, deps.version);
+  mountContracts(app, Object.values(allContracts) as Named[], { bus, baseUrl });
+  mountPages(app, { bus, baseUrl, openapi });
+  app.post('/api/owner/session', openSession({ bus, baseUrl }));
+  app.delete('/api/owner/session', closeSession({ bus, baseUrl }));
+  app.post('/api/agent/auth', authenticate({ bus, baseUrl }));
+  app.get('/api/dl/:id', fetchTransfer(deps));
+  app.head('/api/dl/:id', headTransfer(deps));
+  app.get('/openapi.json', async () => openapi);
+  app.get('/healthz', healthz);
+  app.get('/readyz', readyz(bus));
+}
+
+/** Routes whose bodies are bytes: any content type, unread until the handler reads it. */
+async function mountByteRoutes(app: FastifyInstance, deps: AppDeps): Promise<void> {
+  app.removeAllContentTypeParsers();
+  await app.register(multipart);
+  app.addContentTypeParser('*', (_request, _payload, done) => done(null));
+  app.put('/api/lane/single/:planId', { bodyLimit: Number.MAX_SAFE_INTEGER }, singleLane(deps));
+  app.post('/api/upload/multipart/part', { bodyLimit: Number.MAX_SAFE_INTEGER }, uploadPart(deps));
+}
+
+function useStrictJson(app: FastifyInstance): void {
+  app.removeAllContentTypeParsers();
+  app.addHook('preParsing', async (_request, reply) => {
+    if (reply.routeOptions.bodyLimit === undefined || reply.routeOptions.bodyLimit <= jsonLimit) acceptBody(reply);
+  });
+  app.addContentTypeParser('application/json', async (_request: FastifyRequest, payload: IncomingMessage) => {
+    const bytes = await readBody(payload, jsonLimit);
+    return bytes.length === 0 ? undefined : parseJson(bytes);
+  });
+}
+
+/** Headers of every response; handlers that serve bytes or pages narrow them further. */
+function setSafeHeaders(request: FastifyRequest, reply: FastifyReply, baseUrl: string): void {
+  void reply.headers({
+    'X-Request-Id': request.id,
+    'X-Content-Type-Options': 'nosniff',
+    'X-Frame-Options': 'DENY',
+    'Referrer-Policy': 'no-referrer',
+    'Content-Security-Policy': "default-src 'none'; frame-ancestors 'none'",
+    'Cache-Control': 'no-store',
+    ...(baseUrl.startsWith('https:') && { 'Strict-Transport-Security': 'max-age=31536000' }),
+  });
+}
+
+/** What no route serves: a retired surface, a known path with another method, or nothing. */
+function answerUnknown(app: FastifyInstance, baseUrl: string, methodsOf: (path: string) => string[]): void {
+  app.setNotFoundHandler((request, reply) => {
+    const path = instanceOf(request);
+    const methods = methodsOf(path);
+    if (methods.length > 0) {
+      void reply.header('Allow', methods.join(', '));
+      return sendFailure(reply, fail('method_not_allowed'), baseUrl);
+    }
+    return sendFailure(reply, isRetired(path) ? retired(baseUrl) : fail('route_not_found'), baseUrl);
+  });
+}
+
+/** A request that is not HTTP never reaches a route; it gets its answer here and the connection ends. */
+function answerMalformed(error: Error & { code?: string }, socket: Socket): void {
+  if (!socket.writable || error.code === 'ECONNRESET') {
+    socket.destroy();
+    return;
+  }
+  const status = error.code === 'HPE_HEADER_OVERFLOW' ? 431 : error.code === 'ERR_HTTP_REQUEST_TIMEOUT' ? 408 : 400;
+  socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nContent-Length: 0\r\nConnection: close\r\nX-Content-Type-Options: nosniff\r\nCache-Control: no-store\r\n\r\n`);
+}

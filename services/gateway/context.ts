@@ -1,0 +1,69 @@
+/** What a request carries beside its input: ids for the logs, the caller's credential and address, the operation id. */
+import { randomBytes } from 'node:crypto';
+import type { FastifyRequest } from 'fastify';
+import type { Contract, Credential } from '../../shared/contract.ts';
+import { fail, failField } from '../../shared/errors.ts';
+import type { CallContext } from '../../shared/rpc.ts';
+import { isSameOrigin, readAuthorization, readCookie, readToken, sessionCookieName } from './domain/credential.ts';
+
+const safeMethods = new Set(['GET', 'HEAD', 'OPTIONS']);
+
+/** One value of a header; a header that came twice is as good as malformed. */
+export function header(request: FastifyRequest, name: string): string | undefined {
+  const value = request.headers[name];
+  return Array.isArray(value) ? value.join(', ') : value;
+}
+
+/** The request id: the caller's own when it is well-formed, so that logs can be joined across systems. */
+export function requestIdOf(given: string | undefined): string {
+  return given && /^[A-Za-z0-9._-]{8,64}$/.test(given) ? given : `req_${randomBytes(12).toString('hex')}`;
+}
+
+/** The W3C trace context: goes on with the caller's trace, or begins one. */
+function traceparentOf(given: string | undefined): string {
+  const [, traceId] = /^00-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}$/.exec(given ?? '') ?? [];
+  return `00-${traceId ?? randomBytes(16).toString('hex')}-${randomBytes(8).toString('hex')}-01`;
+}
+
+/** The context of a call for a contract. A credential is looked at only where the contract accepts one. */
+export function contextOf(request: FastifyRequest, contract: Pick<Contract, 'accepts' | 'idempotent'>, baseUrl: string): CallContext {
+  const credential = contract.accepts.length > 0 ? credentialOf(request, contract, baseUrl) : undefined;
+  const operationId = contract.idempotent ? operationIdOf(request) : undefined;
+  return {
+    requestId: request.id,
+    traceparent: traceparentOf(header(request, 'traceparent')),
+    address: request.ip,
+    ...(credential && { credential }),
+    ...(operationId && { operationId }),
+  };
+}
+
+function credentialOf(request: FastifyRequest, contract: Pick<Contract, 'accepts'>, baseUrl: string): Credential | undefined {
+  const authorization = header(request, 'authorization');
+  if (authorization !== undefined) return readAuthorization(authorization);
+  if (!contract.accepts.includes('owner_session')) return undefined;
+  const token = readCookie(header(request, 'cookie') ?? '', sessionCookieName(baseUrl));
+  if (!token) return undefined;
+  // A browser sends the cookie with requests that other sites make: those must not change anything.
+  if (!safeMethods.has(request.method)) requireSameOrigin(request, baseUrl);
+  return readToken(token);
+}
+
+/** @throws forbidden_origin */
+export function requireSameOrigin(request: FastifyRequest, baseUrl: string): void {
+  const from = { origin: header(request, 'origin'), fetchSite: header(request, 'sec-fetch-site') };
+  if (!isSameOrigin(from, baseUrl)) throw fail('forbidden_origin');
+}
+
+/** The Idempotency-Key header, or `operationId` of a JSON body; both together must say the same. */
+function operationIdOf(request: FastifyRequest): string | undefined {
+  const key = header(request, 'idempotency-key');
+  const fromBody = (request.body as { operationId?: unknown } | undefined)?.operationId;
+  if (fromBody !== undefined && typeof fromBody !== 'string') throw failField('operationId', 'must be a string');
+  if (key !== undefined && fromBody !== undefined && key !== fromBody) throw failField('operationId', 'differs from Idempotency-Key');
+  const operationId = key ?? fromBody;
+  if (operationId !== undefined && !/^[\x21-\x7e]{1,255}$/.test(operationId)) {
+    throw failField(key === undefined ? 'operationId' : 'Idempotency-Key', 'must be 1 to 255 visible ASCII characters');
+  }
+  return operationId;
+}

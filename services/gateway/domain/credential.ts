@@ -1,0 +1,54 @@
+/** The form of a caller's credential, read from the request. Whom it belongs to is for the policy service to say (interface chapter: Authentication). */
+import type { Credential } from '../../../shared/contract.ts';
+import { hashSecret } from '../../../shared/tokens.ts';
+
+const keyForm = /^(agk|aos)_([A-Za-z0-9]{1,64})\.([A-Za-z0-9_-]{1,128})$/;
+
+/** Reads one token. The secret part is hashed here, so that it goes no further than this process. */
+export function readToken(token: string): Credential {
+  const [, kind, id, secret] = keyForm.exec(token) ?? [];
+  if (kind === 'agk') return { kind: 'agent_key', keyId: id!, secretHash: hashSecret(secret!) };
+  if (kind === 'aos') return { kind: 'owner_session', sessionId: id!, secretHash: hashSecret(secret!) };
+  if (token.startsWith('aat_') && token.length <= 4_096) return { kind: 'access_token', token };
+  return { kind: 'unknown' };
+}
+
+/** Reads an Authorization header; anything but one Bearer token is a credential of no known form. */
+export function readAuthorization(header: string): Credential {
+  const [, token] = /^Bearer +([^\s,]+) *$/i.exec(header) ?? [];
+  return token ? readToken(token) : { kind: 'unknown' };
+}
+
+/** The session cookie's name: the browser binds `__Host-` names to this very origin, but only over https. */
+export function sessionCookieName(baseUrl: string): string {
+  return baseUrl.startsWith('https:') ? '__Host-aex_session' : 'aex_session';
+}
+
+/** The value of one cookie of a Cookie header. */
+export function readCookie(header: string, name: string): string | undefined {
+  for (const pair of header.split(';')) {
+    const [key, ...value] = pair.trim().split('=');
+    if (key === name) return value.join('=');
+  }
+  return undefined;
+}
+
+/** A Set-Cookie header for the session; without a token it clears the cookie. `seconds` until it ends. */
+export function sessionCookie(baseUrl: string, token: string, seconds: number): string {
+  const secure = baseUrl.startsWith('https:') ? '; Secure' : '';
+  return `${sessionCookieName(baseUrl)}=${token}; Path=/; Max-Age=${seconds}; HttpOnly; SameSite=Lax${secure}`;
+}
+
+/** What a browser says of where a request came from. */
+export interface RequestOrigin {
+  readonly origin?: string | undefined;
+  readonly fetchSite?: string | undefined;
+  readonly host?: string | undefined;
+}
+
+/** Whether a request that carries the session cookie came from our own pages. A request that does not say so did not. */
+export function isSameOrigin(from: RequestOrigin, baseUrl: string): boolean {
+  const own = new URL(baseUrl);
+  if (from.fetchSite !== undefined) return from.fetchSite === 'same-origin';
+  return from.origin !== undefined && from.origin === own.origin;
+}

@@ -1,0 +1,209 @@
+/** GET and HEAD /api/dl/{id}: asks policy to spend and storage to open, then pipes. What delivers nothing spends nothing. */
+import { randomUUID } from 'node:crypto';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { BlobReader, OpenBlob } from '../../../shared/blobs/blobs.ts';
+import { attachedBytes, type AnswerOf } from '../../../shared/contract.ts';
+import { shares } from '../../../shared/contracts/shares.ts';
+import { transfers } from '../../../shared/contracts/transfers.ts';
+import { shareId as shareIdSchema } from '../../../shared/contracts/fields.ts';
+import { fail, failField, Failure } from '../../../shared/errors.ts';
+import type { Logger } from '../../../shared/log.ts';
+import type { Bus, CallContext } from '../../../shared/rpc.ts';
+import { contextOf, header } from '../context.ts';
+import { evaluate, type ByteRange, type Conditions, type Verdict } from '../domain/conditions.ts';
+import { etagOf, transferHeaders } from '../domain/transfer-headers.ts';
+
+export interface FetchDeps {
+  readonly bus: Bus;
+  readonly blobs: BlobReader;
+  readonly baseUrl: string;
+  readonly log: Logger;
+}
+
+type Opened = AnswerOf<typeof transfers.openTransfer> & { readonly [attachedBytes]?: Buffer };
+type Spent = AnswerOf<typeof shares.spendUse>;
+
+interface Fetch {
+  readonly id: string;
+  readonly fetchId: string;
+  readonly shareId: string | undefined;
+  readonly grant: string | undefined;
+  readonly context: CallContext;
+}
+
+/** A fetch asks nothing of the caller but the share or the grant. */
+const nobody = { accepts: [] } as const;
+const fetchDeadlineMs = 5_000;
+
+/** HEAD: the headers of a GET. It needs nothing and spends nothing. */
+export const headTransfer = ({ bus, baseUrl }: FetchDeps) =>
+  async function headTransfer(request: FastifyRequest, reply: FastifyReply) {
+    const id = readId(request);
+    const opened = await bus.call(transfers.openTransfer, { id, metadataOnly: true }, contextOf(request, nobody, baseUrl));
+    const verdict = evaluate({ ...readConditions(request), range: undefined }, validatorsOf(id, opened));
+    if (verdict.status === 412) throw fail('precondition_failed');
+    reply.hijack();
+    setHeaders(reply, { status: verdict.status, headers: { ...transferHeaders({ ...opened, id }), 'Content-Length': String(opened.size) } });
+    reply.raw.end();
+    return reply;
+  };
+
+export const fetchTransfer = (deps: FetchDeps) =>
+  async function fetchTransfer(request: FastifyRequest, reply: FastifyReply) {
+    // A browser that looks ahead would spend a use that nobody asked for.
+    if (header(request, 'sec-purpose')?.includes('prefetch')) throw fail('forbidden', { detail: 'Prefetching a transfer is refused: a fetch may spend a use.' });
+    const fetch = readFetch(request, deps.baseUrl);
+    const conditions = readConditions(request);
+    const isPlain = Object.values(conditions).every((value) => value === undefined);
+    const ready = isPlain ? await spendAndOpen(deps, fetch) : await openThenSpend(deps, fetch, conditions);
+    if (!ready.spent) return sendNotModified(reply, fetch, ready.opened);
+    return deliver(deps, reply, fetch, { ...ready, spent: ready.spent });
+  };
+
+interface Ready {
+  readonly opened: Opened;
+  readonly verdict: Verdict;
+  /** Absent when the answer has no body and nothing was spent. */
+  readonly spent: Spent | undefined;
+}
+
+/** The common case: both services are asked at once. */
+async function spendAndOpen(deps: FetchDeps, fetch: Fetch): Promise<Ready> {
+  const [spending, opening] = await Promise.allSettled([spend(deps, fetch), open(deps, fetch)]);
+  if (spending.status === 'rejected') throw spending.reason;
+  if (opening.status === 'rejected') {
+    await giveBack(deps, fetch, spending.value.spent);
+    throw opening.reason;
+  }
+  return { opened: opening.value, spent: spending.value, verdict: { status: 200 } };
+}
+
+/** A conditional or range request may turn out to deliver nothing, so storage is asked first. */
+async function openThenSpend(deps: FetchDeps, fetch: Fetch, conditions: Conditions): Promise<Ready> {
+  const opened = await open(deps, fetch).catch(async (error: unknown) => {
+    // Policy knows better why there is nothing to fetch: an expired share, a grant that is missing.
+    await spend(deps, fetch).then(({ spent }) => giveBack(deps, fetch, spent));
+    throw error;
+  });
+  const verdict = evaluate(conditions, validatorsOf(fetch.id, opened));
+  if (verdict.status === 412) throw fail('precondition_failed');
+  if (verdict.status === 416) throw fail('range_not_satisfiable', { size: opened.size });
+  if (verdict.status === 304) return { opened, verdict, spent: undefined };
+  return { opened, verdict, spent: await spend(deps, fetch) };
+}
+
+async function open({ bus }: FetchDeps, { id, context }: Fetch): Promise<Opened> {
+  return bus.call(transfers.openTransfer, { id }, context);
+}
+
+async function spend(deps: FetchDeps, fetch: Fetch): Promise<Spent> {
+  const { id: targetId, fetchId, shareId, grant, context } = fetch;
+  try {
+    return await deps.bus.call(shares.spendUse, { fetchId, targetId, shareId, grant }, context);
+  } catch (error) {
+    // No answer is not a no: what may have been spent is given back, and cannot be spent any more.
+    if (error instanceof Failure && ['deadline_exceeded', 'service_unavailable', 'internal'].includes(error.code)) void giveBack(deps, fetch, true);
+    throw error;
+  }
+}
+
+/** Gives back what a fetch spent that delivers nothing. Tried for a while: the client's next fetch depends on it. */
+async function giveBack({ bus, log }: FetchDeps, { fetchId, context }: Fetch, spent: boolean): Promise<void> {
+  if (!spent) return;
+  for (let attempt = 0; attempt < 6; attempt += 1) {
+    try {
+      await bus.call(shares.returnUse, { fetchId }, { requestId: context.requestId, traceparent: context.traceparent });
+      return;
+    } catch (error) {
+      log.warn({ err: error, fetchId, requestId: context.requestId }, 'a use could not be given back yet');
+      await new Promise((resolve) => setTimeout(resolve, 250 * 2 ** attempt));
+    }
+  }
+}
+
+/** Sends the bytes. Headers go out with the first byte, so that a failure before it is still an error answer and gives the use back. */
+async function deliver(deps: FetchDeps, reply: FastifyReply, fetch: Fetch, ready: Ready & { spent: Spent }): Promise<FastifyReply> {
+  const { opened, verdict, spent } = ready;
+  const range: ByteRange = verdict.status === 206 ? verdict.range : { start: 0, end: opened.size - 1 };
+  const { raw } = reply;
+  let blob: OpenBlob | undefined;
+  try {
+    blob = opened.ticket && (await deps.blobs.open(opened.ticket));
+    if (raw.destroyed) throw fail('service_unavailable');
+    setHeaders(reply, { status: verdict.status, headers: deliveryHeaders(fetch.id, opened, range, verdict, spent) });
+    if (blob && opened.size > 0) await blob.pipe({ start: range.start, end: range.end + 1 }, raw);
+    else raw.write(opened[attachedBytes]?.subarray(range.start, range.end + 1) ?? Buffer.alloc(0));
+    raw.end();
+    reply.hijack();
+  } catch (error) {
+    if (!raw.headersSent) {
+      for (const name of raw.getHeaderNames()) raw.removeHeader(name);
+      await giveBack(deps, fetch, spent.spent);
+      throw error;
+    }
+    reply.hijack();
+    // The client must not take a part for the whole.
+    raw.destroy();
+    deps.log.info({ requestId: fetch.context.requestId, err: error }, 'a fetch ended early');
+  } finally {
+    await blob?.close();
+  }
+  return reply;
+}
+
+function deliveryHeaders(id: string, opened: Opened, { start, end }: ByteRange, verdict: Verdict, spent: Spent): Record<string, string> {
+  return {
+    ...transferHeaders({ ...opened, id }),
+    'Content-Length': String(end - start + 1),
+    ...(verdict.status === 206 && { 'Content-Range': `bytes ${start}-${end}/${opened.size}` }),
+    ...(spent.remainingUses !== undefined && { 'X-Remaining-Uses': String(spent.remainingUses) }),
+  };
+}
+
+function sendNotModified(reply: FastifyReply, { id }: Fetch, opened: Opened): FastifyReply {
+  reply.hijack();
+  const { ETag, 'Last-Modified': modified } = transferHeaders({ ...opened, id });
+  setHeaders(reply, { status: 304, headers: { ETag: ETag!, 'Last-Modified': modified! } });
+  reply.raw.end();
+  return reply;
+}
+
+/** Puts the headers on the raw response, with those that every response has. */
+function setHeaders(reply: FastifyReply, { status, headers }: { status: number; headers: Record<string, string> }): void {
+  reply.raw.statusCode = status;
+  for (const [name, value] of Object.entries(reply.getHeaders())) {
+    if (value !== undefined) reply.raw.setHeader(name, value);
+  }
+  for (const [name, value] of Object.entries(headers)) reply.raw.setHeader(name, value);
+}
+
+function readId(request: FastifyRequest): string {
+  const { id } = request.params as { id: string };
+  if (!/^trf_[A-Za-z0-9]{1,60}$/.test(id)) throw fail('transfer_not_found');
+  return id;
+}
+
+function readFetch(request: FastifyRequest, baseUrl: string): Fetch {
+  const { share_id: shareId } = request.query as { share_id?: unknown };
+  if (shareId !== undefined && typeof shareId !== 'string') throw failField('share_id', 'must be given once');
+  if (shareId !== undefined && !shareIdSchema.safeParse(shareId).success) throw fail('share_not_found_or_expired');
+  const grant = header(request, 'x-access-grant');
+  if (grant !== undefined && (grant.length > 1_024 || !grant.startsWith('agrt_'))) throw fail('invalid_grant');
+  const context = { ...contextOf(request, nobody, baseUrl), deadline: Date.now() + fetchDeadlineMs };
+  return { id: readId(request), fetchId: randomUUID(), shareId, grant, context };
+}
+
+function readConditions(request: FastifyRequest): Conditions {
+  return {
+    ifMatch: header(request, 'if-match'),
+    ifNoneMatch: header(request, 'if-none-match'),
+    ifModifiedSince: header(request, 'if-modified-since'),
+    ifUnmodifiedSince: header(request, 'if-unmodified-since'),
+    ifRange: header(request, 'if-range'),
+    range: header(request, 'range'),
+  };
+}
+
+function validatorsOf(id: string, opened: Opened) {
+  return { etag: etagOf(id), lastModified: Date.parse(opened.createdAt), size: opened.size };
+}

@@ -1,0 +1,32 @@
+/** The gateway: HTTP and pages in front, the services behind. It has no database and no bucket credentials. */
+import { readFileSync } from 'node:fs';
+import { z } from 'zod';
+import { openFsBlobs } from '../../shared/blobs/fs.ts';
+import { runService } from '../../shared/service.ts';
+import { baseUrlSettings, integerSetting } from '../../shared/settings.ts';
+import { buildApp } from './app.ts';
+
+const settingsShape = {
+  ...baseUrlSettings,
+  HOST: z.string().default('127.0.0.1'),
+  PORT: integerSetting({ min: 0, max: 65_535, default: 8787 }),
+  BLOB_ROOT: z.string(),
+  TRUSTED_PROXIES: z
+    .string()
+    .transform((text) => text.split(',').map((range) => range.trim()))
+    .refine((ranges) => ranges.every((range) => /^[0-9a-fA-F.:]+(\/\d{1,3})?$/.test(range)), 'must be addresses or CIDR ranges separated by commas')
+    .default([]),
+};
+
+const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as { version: string };
+
+await runService('gateway', settingsShape, async ({ settings, bus, log }) => {
+  const app = await buildApp({
+    bus, log, version,
+    blobs: openFsBlobs(settings.BLOB_ROOT),
+    baseUrl: settings.BASE_URL,
+    trustedProxies: settings.TRUSTED_PROXIES,
+  });
+  await app.listen({ host: settings.HOST, port: settings.PORT });
+  return { stop: () => app.close() };
+});

@@ -1,0 +1,74 @@
+/** Mounts every JSON contract as an HTTP route by itself: read the input, call the service, pass its answer on unread. */
+import type { FastifyInstance, FastifyRequest } from 'fastify';
+import type { z } from 'zod';
+import type { HttpShape, Named } from '../../shared/contract.ts';
+import { failField } from '../../shared/errors.ts';
+import { parseInput, type Bus } from '../../shared/rpc.ts';
+import { contextOf, header } from './context.ts';
+
+export interface MountOptions {
+  readonly bus: Bus;
+  readonly baseUrl: string;
+}
+
+/** `/api/share/{shareId}` as the router writes it. */
+export function routePath(path: string): string {
+  return path.replace(/\{(\w+)\}/g, ':$1');
+}
+
+export function mountContracts(app: FastifyInstance, contracts: readonly Named[], { bus, baseUrl }: MountOptions): void {
+  for (const contract of contracts) {
+    const { http } = contract;
+    if (!http || http.handled) continue;
+    app.route({
+      method: http.method,
+      url: routePath(http.path),
+      handler: async (request, reply) => {
+        const context = contextOf(request, contract, baseUrl);
+        const input = parseInput(contract, readInput(request, contract));
+        const answer = await bus.callRaw(contract, input, context);
+        return reply.code(http.status).type('application/json; charset=utf-8').send(answer.json);
+      },
+    });
+  }
+}
+
+/** Gathers a contract's input from path, query, headers and body. What does not belong to it is left in, to be refused by name. */
+export function readInput(request: FastifyRequest, contract: Named): unknown {
+  const http = contract.http!;
+  const { operationId: _own, ...body } = readBody(request, http, contract.idempotent === true);
+  const input: Record<string, unknown> = { ...body };
+  for (const [field, value] of Object.entries(request.query as Record<string, unknown>)) {
+    if (http.query?.includes(field) !== true) throw failField(field, 'unknown query parameter');
+    input[field] = typeof value === 'string' ? readQueryValue(contract, field, value) : value;
+  }
+  for (const [field, name] of Object.entries(http.headers ?? {})) {
+    if (field in body) throw failField(field, `belongs in the header ${name}`);
+    const value = header(request, name.toLowerCase());
+    if (value !== undefined) input[field] = value;
+  }
+  return { ...input, ...(request.params as object) };
+}
+
+function readBody(request: FastifyRequest, http: HttpShape, idempotent: boolean): Record<string, unknown> {
+  const { body } = request;
+  if (body === undefined || body === null) {
+    if (body === undefined && (http.body === 'empty' || http.method === 'GET' || http.method === 'DELETE')) return {};
+    throw failField('body', 'must be a JSON object');
+  }
+  if (typeof body !== 'object' || Array.isArray(body)) throw failField('body', 'must be a JSON object');
+  const fields = body as Record<string, unknown>;
+  if (!idempotent && 'operationId' in fields) throw failField('operationId', 'unknown field');
+  return fields;
+}
+
+/** Query values are text; where the contract wants a number, digits become one and anything else is refused there. */
+function readQueryValue(contract: Named, field: string, value: string): unknown {
+  const schema = (contract.input as z.ZodObject).shape[field] as z.ZodType | undefined;
+  return schema && isNumber(schema) && /^-?\d{1,15}$/.test(value) ? Number(value) : value;
+}
+
+function isNumber(schema: z.ZodType): boolean {
+  const { def } = schema as unknown as { def: { type: string; innerType?: z.ZodType } };
+  return def.innerType ? isNumber(def.innerType) : def.type === 'number';
+}

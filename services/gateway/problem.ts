@@ -1,0 +1,67 @@
+/** Turns a failure into its answer: problem+json (RFC 9457) with the status of the error table. */
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { errorTable, fail, Failure, type ErrorCode } from '../../shared/errors.ts';
+
+/** The body of every error answer. */
+export function problemBody(failure: Failure, request: { baseUrl: string; requestId: string; instance: string }): object {
+  const { code, details } = failure;
+  const entry = errorTable[code];
+  return {
+    type: `${request.baseUrl}/problems/${code}`,
+    title: entry.title,
+    status: entry.status,
+    detail: details.detail ?? entry.advice,
+    instance: request.instance,
+    code,
+    requestId: request.requestId,
+    retryable: 'retryable' in entry,
+    ...(details.errors && { errors: details.errors }),
+    ...(details.see && { see: details.see }),
+  };
+}
+
+/** Headers that belong to a code. */
+export function problemHeaders(failure: Failure): Record<string, string> {
+  const { code, details } = failure;
+  const { status } = errorTable[code];
+  return {
+    ...(status === 401 && { 'WWW-Authenticate': 'Bearer realm="asset exchange"' }),
+    ...((status === 503 || status === 429) && { 'Retry-After': String(details.retryAfter ?? 1) }),
+    ...(code === 'range_not_satisfiable' && { 'Content-Range': `bytes */${details.size ?? 0}` }),
+  };
+}
+
+/** Codes of Fastify's own refusals, in ours. */
+const frameworkCodes: Readonly<Record<string, ErrorCode>> = {
+  FST_ERR_CTP_INVALID_MEDIA_TYPE: 'unsupported_media_type',
+  FST_ERR_CTP_BODY_TOO_LARGE: 'payload_too_large',
+  FST_ERR_CTP_EMPTY_JSON_BODY: 'invalid_request',
+  FST_ERR_CTP_INVALID_CONTENT_LENGTH: 'invalid_request',
+  FST_ERR_BAD_URL: 'invalid_request',
+  FST_ERR_ASYNC_CONSTRAINT: 'invalid_request',
+};
+
+/** Anything thrown, as a failure. What nobody expected becomes `internal` and keeps its cause for the log. */
+export function toFailure(error: unknown): Failure {
+  if (error instanceof Failure) return error;
+  const { code, message } = error as { code?: string; message?: string };
+  const known = code === undefined ? undefined : frameworkCodes[code];
+  if (known === 'invalid_request') return fail(known, { detail: message ?? '' }, error);
+  return known ? fail(known, {}, error) : fail('internal', {}, error);
+}
+
+/** The address without its query: a query may hold what a log or an answer must not repeat. */
+export function instanceOf(request: FastifyRequest): string {
+  return request.url.split('?', 1)[0]!.slice(0, 512);
+}
+
+/** Answers a failure. A request whose body was not read to its end closes its connection: what follows is not a new request. */
+export function sendFailure(reply: FastifyReply, failure: Failure, baseUrl: string): FastifyReply {
+  const { request } = reply;
+  if (!request.raw.complete) void reply.header('Connection', 'close');
+  return reply
+    .code(errorTable[failure.code].status)
+    .headers(problemHeaders(failure))
+    .header('Content-Type', 'application/problem+json; charset=utf-8')
+    .send(JSON.stringify(problemBody(failure, { baseUrl, requestId: request.id, instance: instanceOf(request) })));
+}
