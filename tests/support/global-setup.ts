@@ -1,0 +1,30 @@
+/** Starts one stack for all tests that only speak to it, the way `npm start` does, in a folder of its own. */
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { TestProject } from 'vitest/node';
+import { startStack } from '../../deploy/local/stack.ts';
+
+declare module 'vitest' {
+  interface ProvidedContext {
+    baseUrl: string;
+    owner: { email: string; password: string };
+    databaseUrl: string;
+    dataDir: string;
+  }
+}
+
+export default async function setup(project: TestProject) {
+  const dataDir = await mkdtemp(join(tmpdir(), 'aex-test-'));
+  const stack = await startStack({ dataDir, port: 0, progress: (line) => process.stdout.write(`${line}\n`) });
+  // Tests of stores make scratch databases on the same server.
+  process.env['AEX_TEST_DATABASE_URL'] = stack.databaseUrl;
+  project.provide('baseUrl', stack.baseUrl);
+  project.provide('owner', stack.owner);
+  project.provide('databaseUrl', stack.databaseUrl);
+  project.provide('dataDir', dataDir);
+  return async () => {
+    await stack.stop();
+    await rm(dataDir, { recursive: true, force: true });
+  };
+}
