@@ -2,7 +2,7 @@
 // `node deploy/local/bootstrap.mjs <script.ts> [arguments]`. Runs on any Node from 20, and imports no package.
 import { spawn, spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { existsSync, mkdirSync, readFileSync, readdirSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, readdirSync, rmSync, statSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
 import { constants } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -19,7 +19,7 @@ async function main([script, ...args]) {
     throw new Error(`Node 20 or newer is needed to start; this is ${process.version}.`);
   }
   if (!script) throw new Error('Usage: node deploy/local/bootstrap.mjs <script.ts> [arguments]');
-  if (!isPrepared()) await withLock(prepare);
+  if (!isPrepared() && !(await adopt())) await withLock(prepare);
   return runScript(resolve(root, script), args);
 }
 
@@ -41,6 +41,18 @@ async function prepare() {
   writeFileSync(stampFile, stamp());
 }
 
+// Packages that somebody else installed are good as they are, and perhaps not ours to write to.
+async function adopt() {
+  if (existsSync(lockFolder) || !matchesLock() || !answers(wantedNode())) return false;
+  await finishPostgres();
+  try {
+    writeFileSync(stampFile, stamp());
+  } catch {
+    // Without the stamp the next start looks again, no more.
+  }
+  return true;
+}
+
 // npm keeps its own record of what it installed: packages that somebody installed by hand need no second time.
 function matchesLock() {
   const record = join(modules, '.package-lock.json');
@@ -59,7 +71,7 @@ async function install() {
   const [file, before] = npmCommand();
   const done = await whileShowing('Installing packages…', () => runQuietly(file, [...before, 'ci', ...flags], root));
   if (done.code === 0) return;
-  throw new Error(`The packages could not be installed: "npm ci" failed in ${root}.\n${done.output.slice(-2000).trim()}`);
+  throw new Error(`The packages could not be installed: "npm ci" failed in ${root}.\n${lastWords(done.output)}`);
 }
 
 // The Node that runs npm must not be the one in node_modules, which npm is about to remove.
@@ -70,11 +82,22 @@ function npmCommand() {
 
 // The package "node" fetches its program when npm runs its scripts, which a person's npm may be told not to do.
 async function finishNode() {
-  const wanted = `v${JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')).dependencies.node}`;
+  const wanted = wantedNode();
+  const link = join(modules, '.bin', 'node');
+  if (!existsSync(link)) symlinkSync(join('..', 'node', 'bin', 'node'), link);
   if (answers(wanted)) return;
   const work = () => runQuietly(process.execPath, ['installArchSpecificPackage.js'], join(modules, 'node'));
   const done = await whileShowing(`Installing Node ${wanted}…`, work);
-  if (!answers(wanted)) throw new Error(`Node ${wanted} could not be installed.\n${done.output.slice(-2000).trim()}`);
+  if (!answers(wanted)) throw new Error(`Node ${wanted} could not be installed.\n${lastWords(done.output)}`);
+}
+
+// The end of what npm said, without the stack traces.
+function lastWords(output) {
+  return output.split('\n').filter((line) => !/^npm \S+\s+at /.test(line)).join('\n').slice(-2000).trim();
+}
+
+function wantedNode() {
+  return `v${JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')).dependencies.node}`;
 }
 
 function answers(version) {
@@ -151,10 +174,17 @@ function runScript(script, args) {
   const child = spawn(pinnedNode, [script, ...args], { stdio: 'inherit', env });
   // Ctrl-C reaches the script from the terminal as well; it takes the second for the same wish.
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => child.kill(signal));
+  const orphaned = watchNpm(() => child.kill('SIGTERM'));
   return new Promise((done, fail) => {
     child.once('error', fail);
     child.once('exit', (code, signal) => done(code ?? 128 + constants.signals[signal]));
-  });
+  }).finally(() => clearInterval(orphaned));
+}
+
+// npm passes a SIGTERM on to the shell between it and us, which dies of it without a word.
+function watchNpm(onEnd) {
+  const parent = process.ppid;
+  return process.env.npm_lifecycle_event && setInterval(() => process.ppid !== parent && onEnd(), 500);
 }
 
 main(process.argv.slice(2)).then(

@@ -1,6 +1,6 @@
 // The folder in which a stack keeps everything, and the lock that gives it to one stack at a time.
-import { mkdir, readFile, rename, rm, unlink, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { access, mkdir, readFile, rename, rm, unlink, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { StartFailure, systemCode } from './failure.ts';
 import { isAlive, startMark } from './running.ts';
@@ -16,14 +16,32 @@ export interface DataFolder {
 /** Makes the folder where needed and takes its lock; throws one sentence when either is impossible. */
 export async function openDataFolder(path: string): Promise<DataFolder> {
   try {
-    await mkdir(path, { recursive: true, mode: 0o700 });
-    for (const part of ['logs', 'blobs', 'nats']) await mkdir(join(path, part), { recursive: true, mode: 0o700 });
+    for (const part of ['', 'logs', 'blobs', 'nats']) await makeFolder(join(path, part));
     const wasAbandoned = await takeLock(join(path, 'lock'));
     return { path, wasAbandoned, release: () => rm(join(path, 'lock'), { force: true }) };
   } catch (error) {
     if (error instanceof StartFailure) throw error;
     throw new StartFailure(`The data folder ${path} cannot be written (${systemCode(error) ?? error}); choose another with AEX_DATA_DIR.`);
   }
+}
+
+// Not by Node's recursive mkdir, which never returns where a folder cannot be made, as in /proc.
+async function makeFolder(path: string): Promise<void> {
+  try {
+    await mkdir(path, { mode: 0o700 });
+  } catch (error) {
+    if (systemCode(error) === 'EEXIST') return;
+    if (systemCode(error) !== 'ENOENT' || (await isThere(dirname(path)))) throw error;
+    await makeFolder(dirname(path));
+    await makeFolder(path);
+  }
+}
+
+async function isThere(path: string): Promise<boolean> {
+  return access(path).then(
+    () => true,
+    () => false,
+  );
 }
 
 async function takeLock(lock: string): Promise<boolean> {

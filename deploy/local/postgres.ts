@@ -114,7 +114,7 @@ async function serverCommand(program: string, cluster: string, account: Postgres
 }
 
 async function accepts(url: string): Promise<boolean> {
-  const sql = postgres(url, { max: 1, connect_timeout: 5, onnotice: () => undefined });
+  const sql = postgres(url, { max: 1, connect_timeout: 2, onnotice: () => undefined });
   try {
     await sql`SELECT 1`;
     return true;

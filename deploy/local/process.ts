@@ -143,7 +143,9 @@ export class SupervisedProcess {
     if (wanted.aborted) throw this.#stopped();
     const child = this.#spawn();
     const deadline = Date.now() + this.#spec.readyWithinMs;
-    while (!(await this.#spec.isReady(await textSince(outputPath, from.output)))) {
+    // An answer that is still awaited when the process ends will not come soon, if ever.
+    const isReady = async () => Promise.race([this.#spec.isReady(await textSince(outputPath, from.output)), this.#ended]);
+    while ((await isReady()) !== true) {
       if (this.#child !== child) throw wanted.aborted ? this.#stopped() : await this.#startFailure(from.errors);
       if (Date.now() > deadline) throw await this.#tooLate();
       await sleep(pollMs);
