@@ -83,12 +83,13 @@ function npmCommand() {
 // The package "node" fetches its program when npm runs its scripts, which a person's npm may be told not to do.
 async function finishNode() {
   const wanted = wantedNode();
+  if (!answers(wanted)) {
+    const work = () => runQuietly(process.execPath, ['installArchSpecificPackage.js'], join(modules, 'node'));
+    const done = await whileShowing(`Installing Node ${wanted}…`, work);
+    if (!answers(wanted)) throw new Error(`Node ${wanted} could not be installed.\n${lastWords(done.output)}`);
+  }
   const link = join(modules, '.bin', 'node');
   if (!existsSync(link)) symlinkSync(join('..', 'node', 'bin', 'node'), link);
-  if (answers(wanted)) return;
-  const work = () => runQuietly(process.execPath, ['installArchSpecificPackage.js'], join(modules, 'node'));
-  const done = await whileShowing(`Installing Node ${wanted}…`, work);
-  if (!answers(wanted)) throw new Error(`Node ${wanted} could not be installed.\n${lastWords(done.output)}`);
 }
 
 // The end of what npm said, without the stack traces.
