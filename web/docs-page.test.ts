@@ -15,10 +15,10 @@ const openapi: OpenApi = {
     '/api/thing/{id}': {
       parameters: [],
       post: {
-        tags: ['Things'], summary: 'Make <things> with `care`', security: [{ owner: [] }, {}], 'x-error-codes': ['group_full', 'no_such_code'],
+        tags: ['Things'], summary: 'Make <things> with `care`', security: [{ owner: [] }, {}],
         parameters: [{ name: 'id', in: 'path', required: true, schema: { $ref: '#/components/schemas/Id' } }],
         requestBody: { content: { 'application/json': { schema: { type: 'object', required: ['size'], properties: { size: { type: 'integer', minimum: 1, maximum: Number.MAX_SAFE_INTEGER } } } } } },
-        responses: { 201: { description: 'Made', content: { 'application/json': { schema: { type: 'object', properties: { at: { type: 'string', format: 'date-time', pattern: '^x$' } } } } } } },
+        responses: { 409: { description: 'Full', 'x-error-codes': ['group_full', 'no_such_code'] }, 201: { description: 'Made', content: { 'application/json': { schema: { type: 'object', properties: { at: { type: 'string', format: 'date-time', pattern: '^x$' } } } } } } },
       },
     },
     '/api/audit': { get: { tags: ['Audit'], responses: {} } },

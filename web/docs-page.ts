@@ -65,7 +65,7 @@ ${endpoints.map((endpoint) => renderEndpoint(context, endpoint))}
 function renderEndpoint(context: Context, { id, method, path, operation }: Endpoint): Html {
   return html`
 <article class="endpoint" id="${id}" aria-labelledby="${id}-title">
-<h3 id="${id}-title"><a class="anchor" href="#${id}">${verb(method)} <code class="path" translate="no">${breakable(path)}</code></a></h3>
+<h3 id="${id}-title"><a class="anchor" href="#${id}">${verb(method)} <code class="path" translate="no">${breakable(path)}</code></a>${operation.deprecated && html` <span class="place">retired</span>`}</h3>
 ${operation.summary && html`<p>${prose(operation.summary)}</p>`}
 ${operation.description && operation.description !== operation.summary && html`<p>${prose(operation.description)}</p>`}
 <p class="who"><span class="label">Who may call</span> ${callers(context, operation)}</p>
@@ -133,7 +133,8 @@ function fieldNotes({ place, required }: Field): Html {
 }
 
 function renderCodes({ root }: Context, operation: Operation): Html | undefined {
-  const codes = (operation['x-error-codes'] ?? []).filter(isErrorCode);
+  const named = Object.values(operation.responses ?? {}).flatMap((response) => response['x-error-codes'] ?? []);
+  const codes = [...new Set(named)].filter(isErrorCode);
   if (codes.length === 0) return undefined;
   return html`
 <p class="who"><span class="label">Errors</span> ${codes.map((code) => html`<a class="code-link" href="${root}/problems/${code}"><code translate="no">${code}</code></a> `)}</p>`;

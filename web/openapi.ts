@@ -29,6 +29,12 @@ interface Media {
   readonly content?: Readonly<Record<string, { readonly schema?: Schema }>>;
 }
 
+export interface Answer extends Media {
+  readonly description?: string;
+  /** The codes of the error table that share this status here. */
+  readonly 'x-error-codes'?: readonly string[];
+}
+
 export interface Parameter {
   readonly name: string;
   readonly in: string;
@@ -46,9 +52,8 @@ export interface Operation {
   readonly security?: readonly Readonly<Record<string, readonly string[]>>[];
   readonly parameters?: readonly Parameter[];
   readonly requestBody?: Media & { readonly required?: boolean };
-  readonly responses?: Readonly<Record<string, Media & { readonly description?: string }>>;
-  /** The codes of the error table that this operation can answer. */
-  readonly 'x-error-codes'?: readonly string[];
+  readonly responses?: Readonly<Record<string, Answer>>;
+  readonly deprecated?: boolean;
 }
 
 export interface OpenApi {
