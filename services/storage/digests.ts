@@ -1,0 +1,22 @@
+/** Digests of whole uploads. Requests that want the same one at the same time share the reading. */
+import type { BlobStore, Segment } from '../../shared/blobs/blobs.ts';
+import type { Upload } from './domain/upload.ts';
+
+export interface Digests {
+  /** SHA-256 of an upload's bytes as of its parts' version. */
+  compute(upload: Pick<Upload, 'id' | 'partsVersion'>, segments: readonly Segment[]): Promise<string>;
+}
+
+export function makeDigests(blobs: Pick<BlobStore, 'hash'>): Digests {
+  const underWay = new Map<string, Promise<string>>();
+  return {
+    compute({ id, partsVersion }, segments) {
+      const name = `${id}:${partsVersion}`;
+      const joined = underWay.get(name);
+      if (joined) return joined;
+      const digest = blobs.hash(segments).finally(() => underWay.delete(name));
+      underWay.set(name, digest);
+      return digest;
+    },
+  };
+}

@@ -1,0 +1,92 @@
+/** POST /api/upload/multipart/init: begins an upload under a plan, the client's own or one asked for here. */
+import type { Handler, HandlerContext, InputOf } from '../../../shared/contract.ts';
+import { plans, type PlanClaims } from '../../../shared/contracts/plans.ts';
+import type { uploads } from '../../../shared/contracts/uploads.ts';
+import { fail } from '../../../shared/errors.ts';
+import { newId, randomText } from '../../../shared/ids.ts';
+import type { Deps } from '../deps.ts';
+import { checkLane, checkUnexpired, narrow } from '../domain/narrowing.ts';
+import { operationHash, requestDigest } from '../domain/operation.ts';
+import { uploadEvent } from '../domain/sender-event.ts';
+import type { Upload } from '../domain/upload.ts';
+import type { NewUpload } from '../store/uploads.ts';
+import { readPlan } from './read-plan.ts';
+import { ownContext } from './release-transfer.ts';
+
+type Input = InputOf<typeof uploads.initUpload>;
+
+/** As many as a part number can name. */
+const maxParts = 10_000;
+
+/** What says whether a request was made before. */
+interface Request {
+  readonly operationHash: string | null;
+  readonly digest: string;
+  readonly planId: string | undefined;
+}
+
+export const initUpload = (deps: Deps): Handler<typeof uploads.initUpload> =>
+  async function initUpload(input, context) {
+    const { keys, clock } = deps;
+    const own = input.plan ? await readPlan(keys.plan, input.plan) : undefined;
+    const request = requestOf(input, own?.planId, context);
+    const begun = await findBegun(deps, request);
+    if (begun) return answerOf(begun);
+
+    if (own) checkUnexpired(own, clock());
+    const claims = own ?? (await planFor(deps, input, context));
+    checkLane(claims, 'multipart');
+    const upload = uploadFor(claims, input, request, deps);
+    const stored = await deps.store.initUpload(upload, uploadEvent({ context, now: clock() }, 'upload.initialized', upload));
+    return answerOf(stored ?? (await begunMeanwhile(deps, request)));
+  };
+
+function requestOf({ plan: _plan, ...asked }: Input, planId: string | undefined, { caller, address, operationId }: HandlerContext): Request {
+  return {
+    operationHash: operationId === undefined ? null : operationHash(caller, address, operationId),
+    digest: requestDigest({ ...asked, planId }),
+    planId,
+  };
+}
+
+/** Promise: the same operation has the same answer, and so has the same request under the same plan. */
+async function findBegun({ store }: Deps, { operationHash, digest, planId }: Request): Promise<Upload | undefined> {
+  const operation = operationHash === null ? undefined : await store.findUploadOfOperation(operationHash);
+  if (operation && operation.requestDigest !== digest) throw fail('idempotency_key_reused');
+  if (operation) return operation;
+  const planned = planId === undefined ? undefined : await store.findUploadOfPlan(planId);
+  if (planned && (planned.requestDigest !== digest || planned.state === 'aborted' || planned.state === 'expired')) throw fail('plan_already_used');
+  return planned;
+}
+
+/** Another request took the operation or the plan between our look and our insert, or the plan made a transfer by the single lane. */
+async function begunMeanwhile(deps: Deps, request: Request): Promise<Upload> {
+  const begun = await findBegun(deps, request);
+  if (!begun) throw fail('plan_already_used');
+  return begun;
+}
+
+/** A plan for a client that came without one, with the same bounds as if it had asked itself. */
+async function planFor({ bus, keys }: Deps, { plan: _plan, ...asked }: Input, context: HandlerContext): Promise<PlanClaims> {
+  const credential = context.credential && { credential: context.credential };
+  const { plan } = await bus.call(plans.planTransfer, { ...asked, lane: 'multipart' }, { ...ownContext(context), ...credential });
+  return readPlan(keys.plan, plan);
+}
+
+function uploadFor(claims: PlanClaims, input: Input, request: Request, { limits }: Deps): NewUpload {
+  const { planId, transferId, shareId, creator, filename, mimeType, geometry } = claims;
+  const release = narrow(claims, input);
+  const partCount = Math.ceil(input.size / geometry.partSize);
+  if (partCount > maxParts) throw fail('payload_too_large', { detail: `The upload would have ${partCount} parts; ${maxParts} are allowed.` });
+  return {
+    id: newId('upload'), transferId, shareId, planId, planBound: request.planId !== undefined, ...creator, filename, mimeType,
+    size: input.size, sha256: claims.sha256 ?? input.sha256 ?? null, release,
+    partSize: geometry.partSize, partCount, maxParallelParts: geometry.maxParallelParts, mainKey: randomText(),
+    operationHash: request.operationHash, requestDigest: request.digest, ttl: limits.uploadTtl,
+  };
+}
+
+/** The first answer, as it was when the upload began. */
+function answerOf({ id, transferId, partSize, partCount, maxParallelParts, expiresAt }: Upload) {
+  return { uploadId: id, transferId, state: 'initialized' as const, partSize, partCount, maxParallelParts, expiresAt: expiresAt.toISOString() };
+}

@@ -1,0 +1,140 @@
+/** The storage service: transfers, uploads and parts, and the bytes behind them. It never decides who may fetch. */
+import { setTimeout } from 'node:timers/promises';
+import { z } from 'zod';
+import { openFsBlobs } from '../../shared/blobs/fs.ts';
+import { systemClock } from '../../shared/clock.ts';
+import type { Caller, Credential, RequestContext } from '../../shared/contract.ts';
+import { agents } from '../../shared/contracts/agents.ts';
+import { storageContracts } from '../../shared/contracts/all.ts';
+import { healthOf } from '../../shared/contracts/health.ts';
+import { openDatabase, type Database } from '../../shared/db.ts';
+import { fail } from '../../shared/errors.ts';
+import type { Logger } from '../../shared/log.ts';
+import { startRelay } from '../../shared/outbox.ts';
+import { serve, type Bus } from '../../shared/rpc.ts';
+import { runService } from '../../shared/service.ts';
+import { baseUrlSettings, databaseSettings, integerSetting, secretSettings } from '../../shared/settings.ts';
+import { deriveKeys, derivePlanKeys } from '../../shared/tokens.ts';
+import type { Deps } from './deps.ts';
+import { makeDigests } from './digests.ts';
+import { abandonBlob } from './handlers/abandon-blob.ts';
+import { abortUpload } from './handlers/abort-upload.ts';
+import { completeUpload } from './handlers/complete-upload.ts';
+import { deleteTransfer } from './handlers/delete-transfer.ts';
+import { finishPart } from './handlers/finish-part.ts';
+import { finishSingle } from './handlers/finish-single.ts';
+import { initUpload } from './handlers/init-upload.ts';
+import { openPart } from './handlers/open-part.ts';
+import { openSingle } from './handlers/open-single.ts';
+import { openTransfer } from './handlers/open-transfer.ts';
+import { ownContext } from './handlers/release-transfer.ts';
+import { readUploadStatus } from './handlers/read-upload-status.ts';
+import { storeSmall } from './handlers/store-small.ts';
+import { makeSettled } from './settled.ts';
+import { openStore } from './store/store.ts';
+import { startSweeper } from './sweeper.ts';
+
+const day = 86_400;
+
+const settingsShape = {
+  ...databaseSettings,
+  ...secretSettings,
+  ...baseUrlSettings,
+  BLOB_DRIVER: z.literal('fs', 'must be fs').default('fs'),
+  BLOB_ROOT: z.string().startsWith('/', 'must be an absolute path'),
+  UPLOAD_TTL_SECONDS: integerSetting({ min: 1, max: 30 * day, default: day }),
+  SWEEP_SECONDS: integerSetting({ min: 1, max: 3_600, default: 5 }),
+  SETTLE_AFTER_SECONDS: integerSetting({ min: 1, max: 3_600, default: 10 }),
+  BLOB_IDLE_SECONDS: integerSetting({ min: 1, max: day, default: 120 }),
+  TICKET_GRACE_SECONDS: integerSetting({ min: 1, max: day, default: 120 }),
+  KEEP_ENDED_SECONDS: integerSetting({ min: 1, max: 30 * day, default: 2 * day }),
+  REQUEST_LIMIT: integerSetting({ min: 1, max: 100_000, default: 512 }),
+};
+
+type Settings = z.output<z.ZodObject<typeof settingsShape>>;
+
+await runService('storage', settingsShape, async ({ settings, bus, log }) => {
+  const database = openDatabase(settings.DATABASE_URL, settings.DATABASE_POOL, log);
+  await migratePatiently(database, log);
+  const relay = startRelay(bus, database, 'storage', log);
+  const deps = makeDeps(settings, database, bus);
+  const sweeper = startSweeper(deps, log, settings.SWEEP_SECONDS);
+
+  const served = serve({
+    bus, log,
+    contracts: { ...storageContracts, ...healthOf('storage') },
+    handlers: {
+      storeSmall: storeSmall(deps),
+      openSingle: openSingle(deps),
+      finishSingle: finishSingle(deps),
+      abandonBlob: abandonBlob(deps),
+      initUpload: initUpload(deps),
+      openPart: openPart(deps),
+      finishPart: finishPart(deps),
+      completeUpload: completeUpload(deps),
+      abortUpload: abortUpload(deps),
+      readUploadStatus: readUploadStatus(deps),
+      openTransfer: openTransfer(deps),
+      deleteTransfer: deleteTransfer(deps),
+      readHealth: async () => ({ ready: await database.isReady() }),
+    },
+    identify: identifyBy(bus),
+    limit: settings.REQUEST_LIMIT,
+    onHandled: relay.wake,
+  });
+
+  return {
+    async stop() {
+      await served.drain();
+      await sweeper.stop();
+      await relay.close();
+      await database.close();
+    },
+  };
+});
+
+function makeDeps(settings: Settings, database: Database, bus: Bus): Deps {
+  const blobs = openFsBlobs(settings.BLOB_ROOT);
+  return {
+    store: openStore(database),
+    blobs,
+    bus,
+    clock: systemClock,
+    digests: makeDigests(blobs),
+    settled: makeSettled(),
+    keys: {
+      deleteToken: deriveKeys(settings.AEX_SECRET, 'delete token'),
+      plan: derivePlanKeys(settings.AEX_SECRET),
+    },
+    baseUrl: settings.BASE_URL,
+    limits: {
+      uploadTtl: settings.UPLOAD_TTL_SECONDS,
+      settleAfter: settings.SETTLE_AFTER_SECONDS,
+      blobIdle: settings.BLOB_IDLE_SECONDS,
+      ticketGrace: settings.TICKET_GRACE_SECONDS,
+      keepEnded: settings.KEEP_ENDED_SECONDS,
+    },
+  };
+}
+
+/** Whom a credential belongs to, the policy service knows. */
+function identifyBy(bus: Bus) {
+  return async (credential: Credential, context: RequestContext): Promise<Caller> => {
+    if (credential.kind === 'unknown') throw fail('invalid_agent_credential');
+    const { caller } = await bus.call(agents.identifyCaller, { credential }, ownContext(context));
+    return caller;
+  };
+}
+
+/** The database may start after us: half a minute of patience, then whoever started us decides. */
+async function migratePatiently(database: Database, log: Logger): Promise<void> {
+  for (let tries = 1; ; tries += 1) {
+    try {
+      return await database.migrate(new URL('./store/migrations/', import.meta.url));
+    } catch (error) {
+      if (tries === 30) throw error;
+      log.warn({ err: error }, 'the database could not be migrated yet');
+      await setTimeout(1_000);
+    }
+  }
+}
