@@ -11,6 +11,8 @@ const batchSize = 500;
 const pollMs = 1_000;
 const publishTimeoutMs = 5_000;
 const day = 86_400_000_000_000;
+/** JetStream's code for a stream of that name with other settings. */
+const streamNameInUse = 10_058;
 
 /**
  * The table that every service with events makes in its first migration:
@@ -125,6 +127,9 @@ export async function ensureEventStream(connection: NatsConnection, replicas: nu
     duplicate_window: day / 720,
     num_replicas: replicas,
   };
-  // Adding a stream that exists with the same settings changes nothing.
-  await manager.streams.add(config);
+  // Adding a stream that exists with the same settings changes nothing; with others it is refused, and updated instead.
+  await manager.streams.add(config).catch((error: { api_error?: { err_code?: number } }) => {
+    if (error.api_error?.err_code !== streamNameInUse) throw error;
+    return manager.streams.update(eventStream, config);
+  });
 }

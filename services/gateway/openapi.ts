@@ -17,6 +17,18 @@ const schemes: Readonly<Record<CredentialKind, Json>> = {
   owner_session: { type: 'http', scheme: 'bearer', bearerFormat: 'aos_<token>', description: 'Owner session; a browser sends it as a cookie' },
 };
 
+const operations = 'Operations';
+
+/** Chapters of the interface in their order, each with the paths that belong to it. */
+const chapters: readonly [RegExp, string][] = [
+  [/^\/api\/(transfer-plan|lane|upload(?!\/multipart)|tus)/, 'Transfer plan and creation'],
+  [/^\/api\/upload\/multipart/, 'Native multipart lane'],
+  [/^\/api\/(share|agent\/(auth|grants))/, 'Share, agent auth, grants'],
+  [/^\/api\/dl/, 'Transfer bytes'],
+  [/^\/api\/(owner|agent)/, 'Owners and agent keys'],
+  [/^\/api\/audit/, 'Audit'],
+];
+
 export function describeInterface(baseUrl: string, version: string): Json {
   const paths: Record<string, Json> = {};
   const add = (path: string, method: string, operation: Json) => { (paths[path] ??= {})[method.toLowerCase()] = operation; };
@@ -30,6 +42,7 @@ export function describeInterface(baseUrl: string, version: string): Json {
     openapi: '3.1.0',
     info: { title: 'Asset exchange', version, description: 'A file and JSON exchange between agents: upload, resolve, grant, fetch and delete.' },
     servers: [{ url: baseUrl }],
+    tags: [...chapters.map(([, name]) => name), operations].map((name) => ({ name })),
     paths,
     components: { securitySchemes: schemes, schemas: { Problem: problemSchema } },
   };
@@ -111,17 +124,8 @@ function problemsOf(codes: readonly ErrorCode[]): Record<string, Json> {
   }]));
 }
 
-/** Chapters of the interface, by the first words of the path. */
 function chapterOf(path: string): string {
-  const chapters: readonly [RegExp, string][] = [
-    [/^\/api\/upload\/multipart/, 'Native multipart lane'],
-    [/^\/api\/(transfer-plan|lane|upload|tus)/, 'Transfer plan and creation'],
-    [/^\/api\/(share|agent\/(auth|grants))/, 'Share, agent auth, grants'],
-    [/^\/api\/(owner|agent)/, 'Owners and agent keys'],
-    [/^\/api\/dl/, 'Transfer bytes'],
-    [/^\/api\/audit/, 'Audit'],
-  ];
-  return chapters.find(([pattern]) => pattern.test(path))?.[1] ?? 'Operations';
+  return chapters.find(([pattern]) => pattern.test(path))?.[1] ?? operations;
 }
 
 function jsonSchema(schema: z.ZodType, io: 'input' | 'output'): Json {
