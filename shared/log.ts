@@ -14,5 +14,10 @@ export function makeLogger(service: string, level: string): Logger {
       paths: ['headers.authorization', 'headers.cookie', 'headers["x-access-grant"]', 'headers["x-delete-token"]', 'headers["x-transfer-plan"]'],
       remove: true,
     },
-  });
+  }, destination());
+}
+
+/** Lines are gathered and written a few times a second: a write for each would cost more than the request it tells of. */
+function destination() {
+  return pino.destination({ dest: 1, sync: false, minLength: 8_192, periodicFlush: 250 });
 }

@@ -198,6 +198,7 @@ export function serve<C extends Contracts>(options: ServeOptions<C>): { drain():
 async function answer<C extends Contracts>(message: Msg, contract: Named, handler: Handler<Contract>, options: ServeOptions<C>): Promise<void> {
   const requestId = message.headers?.get(header.requestId) ?? '';
   const log = options.log.child({ requestId, contract: contract.name });
+  const began = performance.now();
   try {
     const { json, bytes } = splitPayload(message);
     const envelope = JSON.parse(json.toString('utf8')) as Envelope;
@@ -209,7 +210,7 @@ async function answer<C extends Contracts>(message: Msg, contract: Named, handle
     const handlerContext: HandlerContext = { ...context, caller, log, ...(bytes && { bytes }) };
     const result = await handler(input as InputOf<Contract>, handlerContext);
     replyOutput(message, contract, result);
-    log.debug('answered');
+    log.info({ ms: Math.round((performance.now() - began) * 10) / 10 }, 'answered');
   } catch (error) {
     const failure = error instanceof Failure ? error : fail('internal', {}, error);
     if (failure.code === 'internal') log.error({ err: error }, 'request failed');

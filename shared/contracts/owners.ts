@@ -11,7 +11,7 @@ export const owners = defineContracts({
     summary: 'Sign in with e-mail and password; sets the session cookie and shows the token for scripts',
     accepts: [],
     http: { method: 'POST', path: '/api/owner/session', status: 201, handled: true },
-    input: z.strictObject({ email: z.string().max(320), password: z.string().max(1_024) }),
+    input: z.strictObject({ email: fields.text(320), password: z.string().max(1_024) }),
     output: z.strictObject({ owner, token: z.string(), expiresAt: fields.dateTime }),
     errors: ['invalid_owner_credential', 'forbidden_origin'],
   },

@@ -1,16 +1,13 @@
-/** The audit record against a real PostgreSQL: events once, walks without gap or repeat. Needs AEX_TEST_DATABASE_URL. */
+/** The audit record against a real PostgreSQL: events once, walks without gap or repeat. */
 import { randomUUID } from 'node:crypto';
-import { pino } from 'pino';
-import postgres from 'postgres';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { openDatabase, type Database } from '../../../shared/db.ts';
+import type { Database } from '../../../shared/db.ts';
+import { makeScratchDatabase, type ScratchDatabase } from '../../../tests/support/scratch-database.ts';
 import { filtersOf } from '../domain/filters.ts';
 import type { RecordedEvent } from '../domain/message.ts';
 import { isRefusedForGood, openEventStore, type EventStore } from './events.ts';
 
-const adminUrl = process.env.AEX_TEST_DATABASE_URL;
-const schema = `audit_${randomUUID().slice(0, 8)}`;
-let admin: postgres.Sql;
+let scratch: ScratchDatabase;
 let database: Database;
 let store: EventStore;
 
@@ -36,22 +33,12 @@ async function walk(ownerId: string, pageSize: number, between: () => Promise<un
 
 describe('audit record', () => {
   beforeAll(async () => {
-    if (!adminUrl) throw new Error('AEX_TEST_DATABASE_URL must be set');
-    admin = postgres(adminUrl, { max: 1, onnotice: () => undefined });
-    await admin.unsafe(`create schema ${schema}`);
-    const url = new URL(adminUrl);
-    url.searchParams.set('search_path', schema);
-    const log = pino({ level: 'silent' });
-    database = openDatabase(url.href, 4, log);
-    await Promise.all([1, 2].map(() => database.migrate(new URL('./migrations/', import.meta.url))));
+    scratch = await makeScratchDatabase(new URL('./migrations/', import.meta.url));
+    database = scratch.database;
     store = openEventStore(database);
   });
 
-  afterAll(async () => {
-    await database.close();
-    await admin.unsafe(`drop schema ${schema} cascade`);
-    await admin.end();
-  });
+  afterAll(() => scratch.drop());
 
   test('an event is recorded once, however often it comes', async () => {
     const ownerId = randomUUID();

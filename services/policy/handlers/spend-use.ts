@@ -29,7 +29,7 @@ async function spendGrant(deps: Deps, fetch: Fetch, grant: Grant, context: Handl
   ].map((event) => ({ ...event, actor: { type: 'agent', id: agentId } as const }));
   const spent = await store.spendGrant({ fetchId: fetch.fetchId, targetId: fetch.targetId, shareId, grantId, agentId }, events);
   if (spent === 'refused') throw await explainRefusedGrant(deps, grant, context);
-  if (spent === 'grant_already_used') throw deny(deps, context, { shareId, agentId, ownerId: null, code: 'grant_already_used' });
+  if (spent === 'grant_already_used') throw await explainUsedGrant(deps, grant, context);
   if (spent === 'fetch_returned') throw fail('service_unavailable', { retryAfter: 1 });
   return { shareId, spent: true, ...(spent.maxUses !== null && { remainingUses: spent.maxUses - spent.uses }) };
 }
@@ -57,6 +57,12 @@ function fetchEvents({ clock }: Deps, fetch: Fetch & { shareId: string }, contex
     eventOf(context, now, { ...facts, eventType: 'transfer.fetched', targetType: 'file', targetId: fetch.targetId, data: { fetchId: fetch.fetchId } }),
     eventOf(context, now, { ...facts, eventType: 'share.exhausted', targetType: 'share', targetId: fetch.shareId }),
   ];
+}
+
+/** The owner is looked up for the record alone: it is the owner who wants to know that a grant was tried again. */
+async function explainUsedGrant(deps: Deps, { shareId, agentId }: Grant, context: HandlerContext): Promise<Failure> {
+  const share = await deps.store.findShare(shareId);
+  return deny(deps, context, { shareId, agentId, ownerId: share?.ownerId ?? null, code: 'grant_already_used' });
 }
 
 /** Why a guarded spending matched nothing: the used grant first, since a retry with a new grant mends it. */

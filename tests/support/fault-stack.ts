@@ -1,0 +1,66 @@
+/** A whole stack for one file of fault tests: in a folder of its own, with sweeps that come soon. */
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import postgres from 'postgres';
+import { startStack, type Stack } from '../../deploy/local/stack.ts';
+
+/** The full figures take an hour; the smaller ones are for every run. */
+export const isFull = process.env['AEX_FAULTS'] === 'full';
+
+export function figure(usual: number, full: number): number {
+  return isFull ? full : usual;
+}
+
+export interface FaultStack extends Stack {
+  /** What the supervisor reported: crashes that nobody asked for. */
+  readonly crashes: string[];
+  /** One look at the database, as its administrator; no service's connection is used. */
+  query<T extends object>(statement: string): Promise<T[]>;
+}
+
+type Environments = Record<string, Record<string, string>>;
+
+/** Sweeps come every second, and what nobody finished is given up soon. Parts may be small, so that a multipart upload is cheap. */
+const soon: Environments = {
+  policy: { SWEEP_SECONDS: '1', GRANT_TTL_SECONDS: '300', PART_SIZE_MIN_BYTES: '65536' },
+  storage: { SWEEP_SECONDS: '1', SETTLE_AFTER_SECONDS: '3', BLOB_IDLE_SECONDS: '15', TICKET_GRACE_SECONDS: '10' },
+};
+
+/** Starts a stack; `end` stops it and removes its folder. */
+export async function startFaultStack(env: Environments = {}): Promise<{ stack: FaultStack; end: () => Promise<void> }> {
+  const dataDir = await mkdtemp(join(tmpdir(), 'aex-fault-'));
+  const crashes: string[] = [];
+  const progress = (line: string) => { if (line.includes('ended by itself')) crashes.push(line); };
+  const merged = Object.fromEntries([...new Set([...Object.keys(soon), ...Object.keys(env)])].map((name) => [name, { ...soon[name], ...env[name] }]));
+  const stack = await startStack({ dataDir, port: 0, env: merged, progress });
+  return {
+    stack: Object.assign(stack, { crashes, query: queryOnce(stack.databaseUrl) }),
+    async end() {
+      await stack.stop();
+      await rm(dataDir, { recursive: true, force: true });
+    },
+  };
+}
+
+function queryOnce(url: string) {
+  return async <T extends object>(statement: string): Promise<T[]> => {
+    const sql = postgres(url, { max: 1, onnotice: () => undefined });
+    try {
+      return [...(await sql.unsafe<T[]>(statement))];
+    } finally {
+      await sql.end({ timeout: 1 });
+    }
+  };
+}
+
+/** Asks again and again until the answer is good; after `withinMs` answers the last one, for the test to judge. */
+export async function eventually<T>(ask: () => Promise<T> | T, isGood: (answer: T) => boolean, withinMs: number): Promise<T> {
+  for (const end = Date.now() + withinMs; ; await sleep(100)) {
+    const answer = await ask();
+    if (isGood(answer) || Date.now() > end) return answer;
+  }
+}
+
+export { sleep };
