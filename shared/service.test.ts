@@ -7,7 +7,7 @@ const root = resolve(import.meta.dirname, '..');
 
 /** Runs a service with these settings alone until it ends. */
 async function run(service: string, settings: Record<string, string>) {
-  const child = spawn(process.execPath, [`services/${service}/main.ts`], { cwd: root, env: settings, stdio: ['ignore', 'pipe', 'pipe'] });
+  const child = spawn(process.execPath, [`services/${service}/main.ts`], { cwd: root, env: settings, stdio: ['ignore', 'pipe', 'pipe'], timeout: 15_000 });
   let said = '';
   child.stderr.on('data', (chunk: Buffer) => { said += chunk.toString(); });
   const status = await new Promise((done) => child.on('close', done));

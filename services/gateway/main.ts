@@ -1,5 +1,6 @@
 /** The gateway: HTTP and pages in front, the services behind. It has no database and no bucket credentials. */
 import { readFileSync } from 'node:fs';
+import { isIP } from 'node:net';
 import { z } from 'zod';
 import { openFsBlobs } from '../../shared/blobs/fs.ts';
 import { runService } from '../../shared/service.ts';
@@ -14,11 +15,18 @@ const settingsShape = {
   TRUSTED_PROXIES: z
     .string()
     .transform((text) => text.split(',').map((range) => range.trim()))
-    .refine((ranges) => ranges.every((range) => /^[0-9a-fA-F.:]+(\/\d{1,3})?$/.test(range)), 'must be addresses or CIDR ranges separated by commas')
+    .refine((ranges) => ranges.every(isAddressRange), 'must be addresses or CIDR ranges separated by commas')
     .default([]),
 };
 
 const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as { version: string };
+
+/** `10.0.0.0/8` or `::1`. A count of hops is not one: whoever adds a header would be believed. */
+function isAddressRange(range: string): boolean {
+  const [address, bits, rest] = range.split('/');
+  const family = isIP(address!);
+  return family !== 0 && rest === undefined && (bits === undefined || (/^\d{1,3}$/.test(bits) && Number(bits) <= (family === 4 ? 32 : 128)));
+}
 
 await runService('gateway', settingsShape, async ({ settings, bus, log }) => {
   const app = await buildApp({
