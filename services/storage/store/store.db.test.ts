@@ -1,4 +1,5 @@
 /** The statements of storage against a real PostgreSQL: who wins each race, and what is left behind. Needs AEX_TEST_DATABASE_URL. */
+import { setTimeout } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Database, Sql } from '../../../shared/db.ts';
 import { eventOfService, type EventType } from '../../../shared/events.ts';
@@ -68,6 +69,17 @@ async function blobStates(keys: string[]): Promise<(string | undefined)[]> {
   return keys.map((key) => rows.find((row) => row.key === key)?.state);
 }
 
+/** Begins work while another connection gives a file up, but has not committed that yet. */
+async function whileGivenUp<T>(key: string, work: () => Promise<T>): Promise<T> {
+  const { working } = await database.run((sql) => sql.begin(async (tx) => {
+    await tx`update blobs set state = 'garbage', garbage_at = now() where key = ${key}`;
+    const begun = work();
+    await setTimeout(100);
+    return { working: begun };
+  }));
+  return working;
+}
+
 describe('transfers', () => {
   test('a small asset comes back byte for byte and tells one event', async () => {
     const transfer = newTransfer({ filename: 'ü"\\.json' });
@@ -115,6 +127,14 @@ describe('transfers', () => {
     expect(await blobStates([keys[winner]!, keys[1 - winner]!, keys[2]!])).toEqual(['live', 'writing', 'garbage']);
     expect(await store.discardBlob(keys[winner]!)).toBe(false);
     expect(stored[winner]!.segments).toEqual([{ key: keys[winner], offset: 0, size: 5 }]);
+  });
+
+  test('a file that is being given up is not finished, and waits to know', async () => {
+    const [transfer, key] = [newTransfer(), randomText()];
+    await store.beginBlob(key, transfer.planId, 0);
+    const stored = await whileGivenUp(key, () => store.storeWritten(transfer, key, eventFor('transfer.stored', transfer.id)));
+    expect(stored).toBeUndefined();
+    expect(await blobStates([key])).toEqual(['garbage']);
   });
 
   test('a deleted transfer is gone at once, with its bytes, and told once', async () => {
@@ -185,6 +205,15 @@ describe('uploads', () => {
     await store.discardBlob(spare);
     expect(await store.recordPart({ uploadId: upload.id, partNumber: 1, key: spare }, { size: 10, crc32: 1, sha256: 'c'.repeat(64) })).toBe(false);
     expect(await store.discardBlob(upload.mainKey)).toBe(false);
+  });
+
+  test('an attempt that is being given up is not recorded, and waits to know', async () => {
+    const upload = await initUpload();
+    await putPart(upload, 1);
+    const key = (await store.claimPart(upload, 1, randomText(), 60))!;
+    const attempt = { uploadId: upload.id, partNumber: 1, key };
+    expect(await whileGivenUp(key, () => store.recordPart(attempt, { size: 10, crc32: 1, sha256: 'c'.repeat(64) }))).toBe(false);
+    expect(await blobStates([key])).toEqual(['garbage']);
   });
 
   test('of fifty completions one makes the transfer, and files it does not need become garbage', async () => {
