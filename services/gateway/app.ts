@@ -131,9 +131,9 @@ function setSafeHeaders(request: FastifyRequest, reply: FastifyReply, baseUrl: s
   });
 }
 
-/** What no route serves: a retired surface, a known path with another method, or nothing. */
+/** What no route serves: a retired surface, a known path with another method, or nothing. It is answered before its body is read, whatever that is. */
 function answerUnknown(app: FastifyInstance, baseUrl: string, methodsOf: (path: string) => string[]): void {
-  app.setNotFoundHandler((request, reply) => {
+  const refuse = (request: FastifyRequest, reply: FastifyReply) => {
     const path = instanceOf(request);
     const methods = methodsOf(path);
     if (methods.length > 0) {
@@ -141,7 +141,9 @@ function answerUnknown(app: FastifyInstance, baseUrl: string, methodsOf: (path: 
       return sendFailure(reply, fail('method_not_allowed'), baseUrl);
     }
     return sendFailure(reply, isRetired(path) ? retired(baseUrl) : fail('route_not_found'), baseUrl);
-  });
+  };
+  app.setNotFoundHandler(refuse);
+  app.addHook('onRequest', async (request, reply) => (request.is404 ? refuse(request, reply) : undefined));
 }
 
 /** A request that is not HTTP never reaches a route; it gets its answer here and the connection ends. */

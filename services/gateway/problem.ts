@@ -1,4 +1,5 @@
 /** Turns a failure into its answer: problem+json (RFC 9457) with the status of the error table. */
+import type { IncomingMessage } from 'node:http';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { errorTable, fail, Failure, type ErrorCode } from '../../shared/errors.ts';
 
@@ -55,10 +56,19 @@ export function instanceOf(request: FastifyRequest): string {
   return request.url.split('?', 1)[0]!.slice(0, 512);
 }
 
-/** Answers a failure. A request whose body was not read to its end closes its connection: what follows is not a new request. */
+/** How long a refused body may go on coming, so that its sender reads the answer instead of a broken connection. */
+const lingerMs = 5_000;
+
+/** Takes and drops what still comes of a refused body; a sender that does not stop is cut off. */
+function linger(raw: IncomingMessage): void {
+  const timer = setTimeout(() => raw.socket.destroy(), lingerMs);
+  raw.once('close', () => clearTimeout(timer)).resume();
+}
+
+/** Answers a failure. */
 export function sendFailure(reply: FastifyReply, failure: Failure, baseUrl: string): FastifyReply {
   const { request } = reply;
-  if (!request.raw.complete) void reply.header('Connection', 'close');
+  if (!request.raw.complete && !request.raw.destroyed) linger(request.raw);
   return reply
     .code(errorTable[failure.code].status)
     .headers(problemHeaders(failure))

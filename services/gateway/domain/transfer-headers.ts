@@ -1,4 +1,5 @@
 /** The response headers of a transfer: enough to resume and verify it, nothing that lets it run (interface chapter: Transfer bytes). */
+import { failField } from '../../../shared/errors.ts';
 
 export interface TransferFacts {
   readonly id: string;
@@ -43,8 +44,13 @@ export function transferHeaders(facts: TransferFacts): Record<string, string> {
   };
 }
 
-/** The SHA-256 of a Content-Digest header (RFC 9530) in hexadecimal; undefined when it names none. */
+/**
+ * The SHA-256 of a Content-Digest header (RFC 9530) in hexadecimal; undefined when it names none.
+ * One that cannot be read is refused: its sender counts on the check.
+ * @throws invalid_request
+ */
 export function contentDigest(header: string): string | undefined {
   const [, value] = /(?:^|,)\s*sha-256=:([A-Za-z0-9+/]{43}=):/.exec(header) ?? [];
+  if (value === undefined && /(?:^|,)\s*sha-256\b/i.test(header)) throw failField('Content-Digest', 'must be sha-256=:<44 characters of base64>:');
   return value && Buffer.from(value, 'base64').toString('hex');
 }

@@ -4,7 +4,7 @@ import type { BlobWriter } from '../../../shared/blobs/blobs.ts';
 import { allowedAgentIds, planId as planIdSchema } from '../../../shared/contracts/fields.ts';
 import { planHeader } from '../../../shared/contracts/plans.ts';
 import { uploads } from '../../../shared/contracts/uploads.ts';
-import { fail, failField } from '../../../shared/errors.ts';
+import { fail, failField, Failure } from '../../../shared/errors.ts';
 import type { Bus, CallContext } from '../../../shared/rpc.ts';
 import { contextOf, header } from '../context.ts';
 import { acceptBody } from '../expect-continue.ts';
@@ -56,7 +56,12 @@ async function storeLarge({ bus, blobs }: LaneDeps, { request, reply, lane, cont
   const { ticket, sha256Wanted } = await bus.call(uploads.openSingle, { ...lane, ...(size !== undefined && { size }) }, context);
   acceptBody(reply);
   try {
-    const written = await blobs.write(ticket, request.raw, { maxBytes: ticket.maxBytes, sha256: sha256Wanted || digest !== undefined });
+    const written = await blobs.write(ticket, request.raw, { maxBytes: ticket.maxBytes, sha256: sha256Wanted || digest !== undefined })
+      .catch(async (error: unknown) => {
+        // Announced or not, too many bytes have one answer: storage says whether they widen the plan or are too many for any.
+        if (error instanceof Failure && error.code === 'payload_too_large') await bus.call(uploads.openSingle, { ...lane, size: ticket.maxBytes + 1 }, context);
+        throw error;
+      });
     if (digest !== undefined && digest !== written.sha256) throw fail('digest_mismatch');
     return await bus.call(uploads.finishSingle, { ...lane, key: ticket.key, written }, context);
   } catch (error) {
