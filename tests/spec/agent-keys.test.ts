@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { sharedExchange } from '../support/exchange.ts';
-import { expectProblem } from '../support/refusals.ts';
+import { expectRefusal } from '../support/refusals.ts';
 
 const { call, must, signIn, makeAgent, upload, grant } = sharedExchange();
 
@@ -57,11 +57,11 @@ describe('POST /api/agent/keys', () => {
     ['an empty one', ''], ['129 characters', 'x'.repeat(129)], ['a space', 'a b'], ['a slash', 'a/b'], ['a comma', 'a,b'], ['an umlaut', 'ä'], ['a line end', 'a\n'],
     ['U+0000', 'a\u0000'], ['a lone surrogate', '\ud800'], ['a number', 5], ['null', null], ['a list', ['a']],
   ])('an agent id of %s answers invalid_request', async (_title, agentId) => {
-    expectProblem(await make({ agentId }), 400, 'invalid_request', 'agentId');
+    expectRefusal(await make({ agentId }), 400, 'invalid_request', 'agentId');
   });
 
   test.each([['121 characters', 'x'.repeat(121)], ['nothing', ''], ['U+0000', 'a\u0000'], ['a lone surrogate', '\udc00x']])('a name of %s answers invalid_request', async (_title, name) => {
-    expectProblem(await make({ name }), 400, 'invalid_request', 'name');
+    expectRefusal(await make({ name }), 400, 'invalid_request', 'name');
   });
 
   test('the same Idempotency-Key and request shows the same key again and makes no second one', async () => {
@@ -77,7 +77,7 @@ describe('POST /api/agent/keys', () => {
   test('the same Idempotency-Key with another request answers idempotency_key_reused', async () => {
     const headers = { 'idempotency-key': randomUUID() };
     expect((await make({ agentId: newAgentId() }, headers)).status).toBe(201);
-    expectProblem(await make({ agentId: newAgentId() }, headers), 422, 'idempotency_key_reused');
+    expectRefusal(await make({ agentId: newAgentId() }, headers), 422, 'idempotency_key_reused');
   });
 
   test('operationId in the body does the same as the header, and may not differ from it', async () => {
@@ -86,11 +86,11 @@ describe('POST /api/agent/keys', () => {
     expect(first.status).toBe(201);
     expect((await make({ operationId })).json).toEqual(first.json);
     expect((await make({}, { 'idempotency-key': operationId })).json).toEqual(first.json);
-    expectProblem(await make({ operationId }, { 'idempotency-key': randomUUID() }), 400, 'invalid_request', 'operationId');
+    expectRefusal(await make({ operationId }, { 'idempotency-key': randomUUID() }), 400, 'invalid_request', 'operationId');
   });
 
   test.each([['empty', ''], ['of 256 characters', 'x'.repeat(256)], ['with a space', 'a b']])('an operationId that is %s answers invalid_request', async (_title, operationId) => {
-    expectProblem(await make({ operationId }), 400, 'invalid_request', 'operationId');
+    expectRefusal(await make({ operationId }), 400, 'invalid_request', 'operationId');
   });
 
   test.todo('an agent id of another owner answers agent_id_taken');
@@ -123,13 +123,13 @@ describe('GET /api/agent/keys', () => {
   });
 
   test.each(['0', '201', 'abc', '-1', '1.5', '1e2', '', '%201', '+1', '0x10', '1000000000', '9'.repeat(400), '%EF%BC%91'])('limit %s answers invalid_request', async (limit) => {
-    expectProblem(await call(`/api/agent/keys?limit=${limit}`, { bearer: session }), 400, 'invalid_request', 'limit');
+    expectRefusal(await call(`/api/agent/keys?limit=${limit}`, { bearer: session }), 400, 'invalid_request', 'limit');
   });
 
   test('a limit given twice, an unknown parameter and a bad agentId are named', async () => {
-    expectProblem(await call('/api/agent/keys?limit=1&limit=2', { bearer: session }), 400, 'invalid_request', 'limit');
-    expectProblem(await call('/api/agent/keys?page=2', { bearer: session }), 400, 'invalid_request', 'page');
-    expectProblem(await call('/api/agent/keys?agentId=a%2Fb', { bearer: session }), 400, 'invalid_request', 'agentId');
+    expectRefusal(await call('/api/agent/keys?limit=1&limit=2', { bearer: session }), 400, 'invalid_request', 'limit');
+    expectRefusal(await call('/api/agent/keys?page=2', { bearer: session }), 400, 'invalid_request', 'page');
+    expectRefusal(await call('/api/agent/keys?agentId=a%2Fb', { bearer: session }), 400, 'invalid_request', 'agentId');
   });
 });
 
@@ -140,15 +140,15 @@ describe('DELETE /api/agent/keys/{keyId}', () => {
     expect(first.status).toBe(200);
     expect(first.json).toEqual({ key: { agentId, keyId, name: null, createdAt: expect.any(String), revokedAt: expect.any(String) } });
     expect((await revoke(keyId)).json).toEqual(first.json);
-    expectProblem(await authenticate(key), 401, 'invalid_agent_credential');
+    expectRefusal(await authenticate(key), 401, 'invalid_agent_credential');
   });
 
   test('an unknown key answers key_not_found', async () => {
-    expectProblem(await revoke('0000000000000000'), 404, 'key_not_found');
+    expectRefusal(await revoke('0000000000000000'), 404, 'key_not_found');
   });
 
   test.each(['agk_abc', 'a.b', `${'x'.repeat(65)}`, '%00', '%20'])('%s is no key id and answers invalid_request', async (keyId) => {
-    expectProblem(await revoke(keyId), 400, 'invalid_request', 'keyId');
+    expectRefusal(await revoke(keyId), 400, 'invalid_request', 'keyId');
   });
 
   test('a revoked key ends its access tokens and grants no more at once; the other keys of the agent go on', async () => {
@@ -159,9 +159,9 @@ describe('DELETE /api/agent/keys/{keyId}', () => {
     const resolve = (bearer: string) => call(`/api/share/${shareId}`, { bearer });
     expect((await resolve(first)).status).toBe(200);
     await revoke(agent.keyId);
-    expectProblem(await resolve(first), 401, 'invalid_agent_credential');
-    expectProblem(await resolve(agent.key), 401, 'invalid_agent_credential');
-    expectProblem(await call('/api/agent/grants', { json: { shareId }, bearer: agent.key }), 401, 'invalid_agent_credential');
+    expectRefusal(await resolve(first), 401, 'invalid_agent_credential');
+    expectRefusal(await resolve(agent.key), 401, 'invalid_agent_credential');
+    expectRefusal(await call('/api/agent/grants', { json: { shareId }, bearer: agent.key }), 401, 'invalid_agent_credential');
     expect((await resolve(other)).status).toBe(200);
     expect(await grant(shareId, second.key)).toMatch(/^agrt_/);
   });

@@ -2,7 +2,7 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { makeCredentials, type Credentials } from '../support/credentials.ts';
 import { sharedExchange, type Answer, type Request } from '../support/exchange.ts';
-import { expectProblem } from '../support/refusals.ts';
+import { expectRefusal } from '../support/refusals.ts';
 
 const exchange = sharedExchange();
 const { call, signIn, upload } = exchange;
@@ -92,7 +92,7 @@ describe.each(endpoints)('$route', ({ column, ok, request }) => {
     const [path, asked] = await request(made);
     const answer: Answer = await call(path, { ...asked, headers: await made.credentials.headersOf[kind]!() });
     if (outcome === 'ok') expect(answer.status, answer.text).toBe(ok);
-    else expectProblem(answer, 401, codes[outcome]!);
+    else expectRefusal(answer, 401, codes[outcome]!);
     for (const secret of [made.credentials.agent.key, made.owned]) expect(answer.text).not.toContain(secret);
   });
 });
