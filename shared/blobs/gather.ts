@@ -28,11 +28,12 @@ interface Waiter {
 export function gather(source: Readable, { batchBytes, idleMs }: GatherOptions): Gathering {
   let batch: Buffer[] = [];
   let size = 0;
+  /** Decided when a chunk comes and kept: the measure moves with the load, and a source paused as full must not turn into one that is not. */
+  let full = false;
   let ended = false;
   let failure: { error: unknown } | undefined;
   let waiter: Waiter | undefined;
 
-  const isFull = () => size >= batchBytes() || batch.length >= maxChunks;
   // Time in which we ourselves hold the source back is not the source's idleness.
   const idle = setTimeout(() => { if (!source.isPaused()) failWith(fail('deadline_exceeded', { detail: 'No bytes came for too long.' })); }, idleMs);
 
@@ -40,6 +41,7 @@ export function gather(source: Readable, { batchBytes, idleMs }: GatherOptions):
     const taken = batch;
     batch = [];
     size = 0;
+    full = false;
     if (!ended) source.resume();
     idle.refresh();
     return taken.length > 0 ? taken : undefined;
@@ -48,7 +50,7 @@ export function gather(source: Readable, { batchBytes, idleMs }: GatherOptions):
     if (!waiter) return;
     const { resolve, reject } = waiter;
     if (failure) reject(failure.error);
-    else if (isFull() || ended) resolve(takeBatch());
+    else if (full || ended) resolve(takeBatch());
     else return;
     waiter = undefined;
   }
@@ -60,7 +62,8 @@ export function gather(source: Readable, { batchBytes, idleMs }: GatherOptions):
     batch.push(chunk);
     size += chunk.length;
     idle.refresh();
-    if (!isFull()) return;
+    full ||= size >= batchBytes() || batch.length >= maxChunks;
+    if (!full) return;
     source.pause();
     settleWaiter();
   }

@@ -21,7 +21,8 @@ export const completeUpload = (deps: Deps): Handler<typeof uploads.completeUploa
     const upload = await sentUpload(deps, await deps.store.findUploadWithParts(input.uploadId), input, context);
     const transfer = await completeOnce(deps, upload, input, context);
     const answer = await releaseTransfer(deps, transfer, context);
-    if (upload.state !== 'completed') await deps.store.settleUpload(upload);
+    // At once, so that the status says completed from here on.
+    if (upload.state !== 'completed') await deps.store.settle([transfer.id], 'created');
     return answer;
   };
 

@@ -31,12 +31,15 @@ export function blobsStore(database: Database) {
     /** Looks again later at files that somebody still writes. */
     async checkLater(keys: readonly string[], seconds: number): Promise<void> {
       await database.run((sql) => sql`
-        update blobs set check_after = now() + make_interval(secs => ${seconds}::int) where key = any(${keys as string[]}) and state = 'writing'`);
+        update blobs set check_after = now() + make_interval(secs => ${seconds}::int)
+        where key in (select key from blobs where key = any(${keys as string[]}) and state = 'writing' for update skip locked)`);
     },
 
+    /** Gives up many files. One that somebody else is changing at this moment is left for the next look. */
     async discardBlobs(keys: readonly string[]): Promise<void> {
       await database.run((sql) => sql`
-        update blobs set state = 'garbage', garbage_at = now() where key = any(${keys as string[]}) and state = 'writing'`);
+        update blobs set state = 'garbage', garbage_at = now()
+        where key in (select key from blobs where key = any(${keys as string[]}) and state = 'writing' for update skip locked)`);
     },
 
     async findGarbage(limit: number): Promise<string[]> {

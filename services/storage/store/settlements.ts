@@ -7,11 +7,16 @@ export type Wanted = 'created' | 'ended';
 
 export function settlementsStore(database: Database) {
   return {
-    /** Records what is settled, unless something else is wanted by now. Uploads whose share exists are completed by it. */
+    /**
+     * Records what is settled, unless something else is wanted by now. Uploads whose share exists are completed by it.
+     * Rows that another replica is settling at this moment are left to it: two that waited for each other's would never end.
+     */
     async settle(transferIds: readonly string[], wanted: Wanted): Promise<void> {
       await database.run((sql) => sql`
-        with settled as (
-          delete from settlements where transfer_id = any(${transferIds as string[]}) and wanted = ${wanted} returning transfer_id
+        with due as (
+          select transfer_id from settlements where transfer_id = any(${transferIds as string[]}) and wanted = ${wanted} for update skip locked
+        ), settled as (
+          delete from settlements using due where settlements.transfer_id = due.transfer_id returning due.transfer_id
         )
         update uploads set state = 'completed' where state = 'completing' and transfer_id in (select transfer_id from settled)`);
     },

@@ -103,13 +103,6 @@ export function uploadsStore(database: Database) {
       return rows[0];
     },
 
-    /** Records that the share of a completed upload exists. */
-    async settleUpload(upload: Pick<Upload, 'id' | 'transferId'>): Promise<void> {
-      await database.run((sql) => sql`
-        with settled as (delete from settlements where transfer_id = ${upload.transferId} and wanted = 'created')
-        update uploads set state = 'completed' where id = ${upload.id} and state = 'completing'`);
-    },
-
     /** Aborts an upload that is not completed. Answers whether this call did it. */
     async abortUpload(id: string, event: DomainEvent): Promise<boolean> {
       const rows = await database.run((sql) => sql`
