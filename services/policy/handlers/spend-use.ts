@@ -85,8 +85,10 @@ async function explainMissingShareId({ store }: Deps, { targetId }: Fetch): Prom
 
 function deny({ clock, publish }: Deps, context: HandlerContext, denied: { shareId: string; agentId?: string; ownerId: string | null; code: ErrorCode }): Failure {
   const { shareId, code, ...facts } = denied;
-  publish(eventOf(context, clock(), {
+  const event = eventOf(context, clock(), {
     ...facts, eventType: 'share.denied', targetType: 'share', targetId: shareId, shareId, outcome: 'denied', code, data: { on: 'fetch' },
-  }));
+  });
+  // A grant that opened names its agent: refused or let through, it is the agent who fetches.
+  publish(denied.agentId ? { ...event, actor: { type: 'agent', id: denied.agentId } } : event);
   return fail(code);
 }
