@@ -1,5 +1,6 @@
 /** GET and HEAD /api/dl/{id}: asks policy to spend and storage to open, then pipes. What delivers nothing spends nothing. */
 import { randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { BlobReader, OpenBlob } from '../../../shared/blobs/blobs.ts';
 import { attachedBytes, type AnswerOf } from '../../../shared/contract.ts';
@@ -34,6 +35,10 @@ interface Fetch {
 /** A fetch asks nothing of the caller but the share or the grant. */
 const nobody = { accepts: [] } as const;
 const fetchDeadlineMs = 5_000;
+/** A refused client waits this long for its use to come back; after that it has its answer, and the use comes back behind it. */
+const returnWaitMs = 1_500;
+const returnTries = 60;
+const returnAgainMs = 5_000;
 
 /** HEAD: the headers of a GET. It needs nothing and spends nothing. */
 export const headTransfer = ({ bus, baseUrl }: FetchDeps) =>
@@ -107,16 +112,23 @@ async function spend(deps: FetchDeps, fetch: Fetch): Promise<Spent> {
   }
 }
 
-/** Gives back what a fetch spent that delivers nothing. Tried for a while: the client's next fetch depends on it. */
-async function giveBack({ bus, log }: FetchDeps, { fetchId, context }: Fetch, spent: boolean): Promise<void> {
+/** Gives back what a fetch spent that delivers nothing. The client's next fetch depends on it, so its answer waits for it, within bounds. */
+async function giveBack(deps: FetchDeps, fetch: Fetch, spent: boolean): Promise<void> {
   if (!spent) return;
-  for (let attempt = 0; attempt < 6; attempt += 1) {
+  const waited = new AbortController();
+  await Promise.race([returnUse(deps, fetch), sleep(returnWaitMs, undefined, { signal: waited.signal }).catch(() => undefined)]);
+  waited.abort();
+}
+
+/** Tried for longer than an outage lasts: a use that is not returned is lost. */
+async function returnUse({ bus, log }: FetchDeps, { fetchId, context }: Fetch): Promise<void> {
+  for (let attempt = 0; attempt < returnTries; attempt += 1) {
     try {
       await bus.call(shares.returnUse, { fetchId }, { requestId: context.requestId, traceparent: context.traceparent });
       return;
     } catch (error) {
       log.warn({ err: error, fetchId, requestId: context.requestId }, 'a use could not be given back yet');
-      await new Promise((resolve) => setTimeout(resolve, 250 * 2 ** attempt));
+      await sleep(Math.min(250 * 2 ** attempt, returnAgainMs));
     }
   }
 }
