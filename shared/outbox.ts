@@ -1,4 +1,5 @@
 /** The relay from a service's outbox table to JetStream. A row goes only when audit confirmed that it holds the event. */
+import { setTimeout as sleep } from 'node:timers/promises';
 import { headers as natsHeaders, RetentionPolicy, StorageType, type NatsConnection } from 'nats';
 import type { ServiceName } from './contract.ts';
 import type { Database, Sql } from './db.ts';
@@ -10,7 +11,12 @@ import type { Bus } from './rpc.ts';
 const batchSize = 500;
 const pollMs = 1_000;
 const publishTimeoutMs = 5_000;
-const day = 86_400_000_000_000;
+const confirmTries = 5;
+const confirmAgainMs = 250;
+const second = 1_000_000_000;
+const day = 86_400 * second;
+/** Shorter than the time until a row is sent again: within this window JetStream throws away what it was sent before, and audit would never see it. */
+const duplicateWindow = 20 * second;
 /** JetStream's code for a stream of that name with other settings. */
 const streamNameInUse = 10_058;
 
@@ -108,10 +114,17 @@ function claim(sql: Sql): PromiseLike<OutboxRow[]> {
     returning event`;
 }
 
-/** Deletes what audit holds. When this fails, the row is sent again and confirmed again. */
+/** Deletes what audit holds. While the database is away this is tried again; after that the row is sent again and confirmed again. */
 async function confirm(database: Database, ids: readonly string[], log: Logger): Promise<void> {
-  await database.run((sql) => sql`delete from outbox where id = any(${ids as string[]})`)
-    .catch((error: unknown) => log.warn({ err: error }, 'a confirmation is repeated'));
+  for (let tries = 1; tries <= confirmTries; tries += 1) {
+    try {
+      await database.run((sql) => sql`delete from outbox where id = any(${ids as string[]})`);
+      return;
+    } catch (error) {
+      log.warn({ err: error, tries }, 'a confirmation could not be recorded yet');
+      await sleep(confirmAgainMs * 2 ** tries);
+    }
+  }
 }
 
 /** Makes the event stream when it is absent. Postgres is the truth and the stream the transport, so its bounds may drop what is old. */
@@ -124,7 +137,7 @@ export async function ensureEventStream(connection: NatsConnection, replicas: nu
     retention: RetentionPolicy.Limits,
     max_age: 7 * day,
     max_bytes: 2 * 1024 ** 3,
-    duplicate_window: day / 720,
+    duplicate_window: duplicateWindow,
     num_replicas: replicas,
   };
   // Adding a stream that exists with the same settings changes nothing; with others it is refused, and updated instead.
