@@ -37,7 +37,7 @@ const nobody = { accepts: [] } as const;
 const fetchDeadlineMs = 5_000;
 /** A refused client waits this long for its use to come back; after that it has its answer, and the use comes back behind it. */
 const returnWaitMs = 1_500;
-const returnTries = 60;
+const returnTries = 16;
 const returnAgainMs = 5_000;
 
 /** HEAD: the headers of a GET. It needs nothing and spends nothing. */
