@@ -46,6 +46,9 @@ export type PlanClaims = z.output<typeof planClaims>;
 /** The name under which a plan is sent to its lane. */
 export const planHeader = 'X-Transfer-Plan';
 
+/** The type in a plan's protected header: another kind of message signed by the same key is not a plan. */
+export const planType = 'transfer-plan+jwt';
+
 /** What multipart init and the plan have in common. */
 export const transferFields = {
   filename: fields.filename,

@@ -1,7 +1,7 @@
 /** POST /api/transfer-plan: fixes what a sender may store, and signs it. No transfer state is made. */
 import { CompactSign } from 'jose';
 import type { Caller, Handler, HandlerContext, InputOf, OutputOf } from '../../../shared/contract.ts';
-import { planHeader, type plans, type PlanClaims, type Release } from '../../../shared/contracts/plans.ts';
+import { planHeader, planType, type plans, type PlanClaims, type Release } from '../../../shared/contracts/plans.ts';
 import { fail } from '../../../shared/errors.ts';
 import { eventOf } from '../../../shared/events.ts';
 import { newId } from '../../../shared/ids.ts';
@@ -67,7 +67,7 @@ function creatorOf(caller: Caller): PlanClaims['creator'] {
 
 async function sign(claims: PlanClaims, key: PlanKey): Promise<string> {
   return new CompactSign(Buffer.from(JSON.stringify(claims)))
-    .setProtectedHeader({ alg: 'EdDSA', kid: key.kid, typ: 'transfer-plan+jwt' })
+    .setProtectedHeader({ alg: 'EdDSA', kid: key.kid, typ: planType })
     .sign(key.privateKey);
 }
 

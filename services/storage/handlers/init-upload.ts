@@ -2,7 +2,7 @@
 import type { Handler, HandlerContext, InputOf } from '../../../shared/contract.ts';
 import { plans, type PlanClaims } from '../../../shared/contracts/plans.ts';
 import type { uploads } from '../../../shared/contracts/uploads.ts';
-import { fail } from '../../../shared/errors.ts';
+import { fail, failField } from '../../../shared/errors.ts';
 import { newId, randomText } from '../../../shared/ids.ts';
 import type { Deps } from '../deps.ts';
 import { checkLane, checkUnexpired, narrow } from '../domain/narrowing.ts';
@@ -33,7 +33,7 @@ export const initUpload = (deps: Deps): Handler<typeof uploads.initUpload> =>
     const begun = await findBegun(deps, request);
     if (begun) return answerOf(begun);
 
-    if (own) checkUnexpired(own, clock());
+    if (own) checkPlanned(own, input, clock());
     const claims = own ?? (await planFor(deps, input, context));
     checkLane(claims, 'multipart');
     const upload = uploadFor(claims, input, request, deps);
@@ -64,6 +64,12 @@ async function begunMeanwhile(deps: Deps, request: Request): Promise<Upload> {
   const begun = await findBegun(deps, request);
   if (!begun) throw fail('plan_already_used');
   return begun;
+}
+
+/** What a plan of the client's own leaves to say: a template in place of explicit fields would be neither narrower nor wider. */
+function checkPlanned(own: PlanClaims, input: Input, now: number): void {
+  checkUnexpired(own, now);
+  if (input.policyTemplateId) throw failField('policyTemplateId', 'the plan fixed the policy; narrow it by explicit fields');
 }
 
 /** A plan for a client that came without one, with the same bounds as if it had asked itself. */

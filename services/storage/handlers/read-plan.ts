@@ -1,11 +1,8 @@
 /** Reads a plan that a client presents: only what the policy service signed counts. */
 import { compactVerify } from 'jose';
-import { planClaims, type PlanClaims } from '../../../shared/contracts/plans.ts';
+import { planClaims, planType, type PlanClaims } from '../../../shared/contracts/plans.ts';
 import { fail } from '../../../shared/errors.ts';
 import type { PlanKey } from '../../../shared/tokens.ts';
-
-/** Another kind of signed message by the same key is not a plan. */
-const planType = 'transfer-plan+jwt';
 
 /**
  * The claims of a plan. Its expiry is for the caller to check: it binds the begin of a transfer only.

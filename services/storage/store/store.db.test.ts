@@ -1,12 +1,12 @@
-/** The statements of storage against a real PostgreSQL: who wins each race, and what is left behind. Needs AEX_TEST_DATABASE_URL. */
+/** The statements of storage against a real PostgreSQL: who wins each race, and what is left behind. */
 import { setTimeout } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Database, Sql } from '../../../shared/db.ts';
 import { eventOfService, type EventType } from '../../../shared/events.ts';
 import { newId, randomText } from '../../../shared/ids.ts';
+import { makeScratchDatabase, type ScratchDatabase } from '../../../tests/support/scratch-database.ts';
 import type { NewTransfer } from '../domain/transfer.ts';
 import { segmentsOf, type Upload } from '../domain/upload.ts';
-import { makeScratchDatabase, type ScratchDatabase } from './scratch-database.ts';
 import { openStore, type Store } from './store.ts';
 
 let scratch: ScratchDatabase;
@@ -14,7 +14,7 @@ let database: Database;
 let store: Store;
 
 beforeAll(async () => {
-  scratch = await makeScratchDatabase(process.env.AEX_TEST_DATABASE_URL);
+  scratch = await makeScratchDatabase(new URL('./migrations/', import.meta.url));
   database = scratch.database;
   store = openStore(database);
 });
