@@ -50,7 +50,7 @@ const settingsShape = {
   PART_SIZE_MIN_BYTES: integerSetting({ min: 1, max: 5 * GiB, default: 5 * MiB }),
   PART_SIZE_DEFAULT_BYTES: integerSetting({ min: 1, max: 5 * GiB, default: 16 * MiB }),
   PART_COUNT_MAX: integerSetting({ min: 1, max: 10_000, default: 10_000 }),
-  PLAN_TTL_SECONDS: integerSetting({ min: 30, max: 86_400, default: 3_600 }),
+  PLAN_TTL_SECONDS: integerSetting({ min: 1, max: 86_400, default: 3_600 }),
   GRANT_TTL_SECONDS: integerSetting({ min: 1, max: 300, default: 120 }),
   ACCESS_TOKEN_TTL_SECONDS: integerSetting({ min: 30, max: 3_600, default: 900 }),
   SESSION_TTL_SECONDS: integerSetting({ min: 300, max: week * 5, default: week }),
