@@ -33,7 +33,7 @@ async function main(): Promise<number> {
 function chooseCases({ only, extent }: Options): Case[] {
   const size = sizeName(extent.largeBytes);
   const all = [...floorCases(size), ...smallCases, ...largeCases(size)];
-  const chosen = all.filter(({ name }) => name.includes(only));
+  const chosen = all.filter(({ name }) => name.toLowerCase().includes(only.toLowerCase()));
   const floors = new Set(chosen.flatMap((one) => one.floors));
   return all.filter((one) => chosen.includes(one) || floors.has(one.name));
 }
@@ -46,7 +46,7 @@ async function measureAll(cases: readonly Case[], options: Options, signal: Abor
     const folder = await mkdtemp(join(tmpdir(), 'aex-bench-'));
     undo.push(() => rm(folder, { recursive: true, force: true }));
     const bytes = await makeBytes(join(folder, 'bytes'), options.extent.largeBytes);
-    const stack: Stack = await startStack({ dataDir: join(folder, 'data'), port: 0, progress: say, signal });
+    const stack: Stack = await startStack({ dataDir: join(folder, 'data'), port: 0, progress: say, signal, env: { all: profiling(options) } });
     undo.push(() => stack.stop());
     const floors = await startFloors(stack, bytes.folder);
     undo.push(() => floors.stop());
@@ -57,6 +57,11 @@ async function measureAll(cases: readonly Case[], options: Options, signal: Abor
   } finally {
     for (const step of undo.reverse()) await step().catch((error: unknown) => say(`Cleaning up: ${(error as Error).message}`));
   }
+}
+
+/** Node writes a profile when a service ends. */
+function profiling({ profileFolder }: Options): Record<string, string> {
+  return profileFolder ? { NODE_OPTIONS: `--cpu-prof --cpu-prof-dir="${profileFolder}"` } : {};
 }
 
 function complainOfErrors({ rows }: Report): number {

@@ -57,10 +57,11 @@ function sendMultipart({ init, size, partSize, headers }: Flow & { kind: 'multip
     let at = 0;
     const sendParts = async (connection: Connection) => {
       while (at < size) {
-        const partNumber = at / partSize + 1;
-        const bytes = Math.min(partSize, size - at);
+        const from = at;
+        const bytes = Math.min(partSize, size - from);
         at += bytes;
-        expect(await connection.send({ method: 'POST', path: `/api/upload/multipart/part?uploadId=${uploadId}&partNumber=${partNumber}`, headers: { ...headers, 'Content-Type': 'application/octet-stream' }, bytes }), 200);
+        const path = `/api/upload/multipart/part?uploadId=${uploadId}&partNumber=${from / partSize + 1}`;
+        expect(await connection.send({ method: 'POST', path, headers: { ...headers, 'Content-Type': 'application/octet-stream' }, bytes, from }), 200);
       }
     };
     await Promise.all(connections.map(sendParts));
