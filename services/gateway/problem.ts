@@ -40,6 +40,7 @@ const frameworkCodes: Readonly<Record<string, ErrorCode>> = {
   FST_ERR_CTP_INVALID_CONTENT_LENGTH: 'invalid_request',
   FST_ERR_BAD_URL: 'invalid_request',
   FST_ERR_ASYNC_CONSTRAINT: 'invalid_request',
+  FST_ERR_MAX_PARAM_LENGTH: 'route_not_found',
 };
 
 /** Anything thrown, as a failure. What nobody expected becomes `internal` and keeps its cause for the log. */

@@ -5,7 +5,7 @@ import { planHeader } from '../../../shared/contracts/plans.ts';
 import { uploads } from '../../../shared/contracts/uploads.ts';
 import { fail, failField } from '../../../shared/errors.ts';
 import { parseInput } from '../../../shared/rpc.ts';
-import { contextOf, header } from '../context.ts';
+import { contextOf, header, soon } from '../context.ts';
 import { acceptBody } from '../expect-continue.ts';
 import { contentDigest } from '../domain/transfer-headers.ts';
 import { declaredLength } from '../request-body.ts';
@@ -24,9 +24,18 @@ export const uploadPart = (deps: LaneDeps) =>
   async function uploadPart(request: FastifyRequest, reply: FastifyReply) {
     // A form's fields are in its body, so its sender may go on at once.
     if (request.isMultipart()) acceptBody(reply);
-    const part = request.isMultipart() ? await readForm(request) : readRaw(request);
-    return reply.code(200).send(await storePart(deps, reply, part));
+    const stored = request.isMultipart()
+      ? readForm(request).then((part) => storePart(deps, reply, part)).catch(nameBadForm)
+      : storePart(deps, reply, readRaw(request));
+    return reply.code(200).send(await stored);
   };
+
+/** What the parser of forms throws is the sender's to mend: plain errors and codes of its own. Anything else goes on as it is. */
+function nameBadForm(error: unknown): never {
+  const { name, code, message } = error as { name?: string; code?: unknown; message?: string };
+  const isOfParser = typeof code === 'string' ? code.startsWith('FST_') : code === undefined && name === 'Error';
+  throw isOfParser ? failField('body', `must be a whole form with uploadId, partNumber and one file (${message})`) : error;
+}
 
 async function storePart({ bus, blobs, baseUrl }: LaneDeps, reply: FastifyReply, part: Part) {
   const { request } = reply;
@@ -36,13 +45,13 @@ async function storePart({ bus, blobs, baseUrl }: LaneDeps, reply: FastifyReply,
     uploadId: part.uploadId, partNumber: part.partNumber,
     ...(part.size !== undefined && { size: part.size }),
   }) as { uploadId: string; partNumber: number };
-  const { ticket, size } = await bus.call(uploads.openPart, { uploadId, partNumber, size: part.size, plan }, context);
+  const { ticket, size } = await bus.call(uploads.openPart, { uploadId, partNumber, size: part.size, plan }, soon(context));
   acceptBody(reply);
   try {
     const written = await blobs.write(ticket, part.source, { maxBytes: size, sha256: true }).catch(nameTooLarge(size));
     const digest = contentDigest(header(request, 'content-digest') ?? '');
     if (digest !== undefined && digest !== written.sha256) throw fail('digest_mismatch');
-    return await bus.call(uploads.finishPart, { uploadId, partNumber, key: ticket.key, written }, context);
+    return await bus.call(uploads.finishPart, { uploadId, partNumber, key: ticket.key, written }, soon(context));
   } catch (error) {
     abandon(bus, ticket.key, context);
     throw error;
