@@ -1,5 +1,5 @@
 /** The only file that serves and calls requests between services, over NATS request-reply. */
-import { setTimeout } from 'node:timers/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { connect, headers as natsHeaders, type Msg, type MsgHdrs, type NatsConnection, type Subscription } from 'nats';
 import type { z } from 'zod';
 import {
@@ -8,6 +8,7 @@ import {
 } from './contract.ts';
 import { fail, Failure, isErrorCode, type FailureDetails } from './errors.ts';
 import type { Logger } from './log.ts';
+import { isLong, requestPatiently, sayWorking } from './rpc-patience.ts';
 
 const defaultDeadlineMs = 5_000;
 
@@ -63,9 +64,14 @@ export async function connectBus(url: string, name: string, log: Logger): Promis
     noAsyncTraces: true,
   });
   let connected = true;
+  /** Ends the calls under way: with the connection their answers may be lost. */
+  const waiting = new Set<() => void>();
   void (async () => {
     for await (const status of connection.status()) {
-      if (status.type === 'disconnect') connected = false;
+      if (status.type === 'disconnect') {
+        connected = false;
+        for (const lose of waiting) lose();
+      }
       if (status.type === 'reconnect') connected = true;
       if (status.type === 'disconnect' || status.type === 'reconnect') log.warn({ status: status.type }, 'nats connection changed');
     }
@@ -80,10 +86,22 @@ export async function connectBus(url: string, name: string, log: Logger): Promis
     const json = Buffer.from(JSON.stringify(envelope));
     const payload = bytes ? Buffer.concat([json, bytes]) : json;
     if (payload.length > (connection.info?.max_payload ?? 1_048_576)) throw fail('payload_too_large');
-    const reply = await connection
-      .request(subjectOf(contract), payload, { timeout, headers: requestHeaders(context, timeout, bytes) })
-      .catch((error: unknown) => { throw translateCallError(error); });
-    return readReply(reply);
+    const headers = requestHeaders(context, timeout, bytes);
+    const request = isLong(contract)
+      ? requestPatiently(connection, subjectOf(contract), payload, { timeout, headers })
+      : connection.request(subjectOf(contract), payload, { timeout, headers });
+    return readReply(await unlessLost(request).catch((error: unknown) => { throw translateCallError(error); }));
+  }
+
+  async function unlessLost<T>(request: Promise<T>): Promise<T> {
+    let lose: () => void = () => undefined;
+    const lost = new Promise<never>((_resolve, reject) => { lose = () => reject(new Error('the connection to NATS broke')); });
+    waiting.add(lose);
+    try {
+      return await Promise.race([request, lost]);
+    } finally {
+      waiting.delete(lose);
+    }
   }
 
   return {
@@ -190,7 +208,7 @@ export function serve<C extends Contracts>(options: ServeOptions<C>): { drain():
   return {
     async drain() {
       await Promise.all(subscriptions.map((subscription) => subscription.drain()));
-      while (underWay > 0) await setTimeout(10);
+      while (underWay > 0) await sleep(10);
     },
   };
 }
@@ -199,6 +217,7 @@ async function answer<C extends Contracts>(message: Msg, contract: Named, handle
   const requestId = message.headers?.get(header.requestId) ?? '';
   const log = options.log.child({ requestId, contract: contract.name });
   const began = performance.now();
+  const working = isLong(contract) ? sayWorking((headers) => message.respond(undefined, { headers })) : undefined;
   try {
     const { json, bytes } = splitPayload(message);
     const envelope = JSON.parse(json.toString('utf8')) as Envelope;
@@ -216,6 +235,8 @@ async function answer<C extends Contracts>(message: Msg, contract: Named, handle
     if (failure.code === 'internal') log.error({ err: error }, 'request failed');
     else log.info({ code: failure.code, ...(failure.cause instanceof Error && { cause: failure.cause.message }) }, 'request refused');
     replyFailure(message, failure);
+  } finally {
+    clearInterval(working);
   }
 }
 

@@ -6,7 +6,7 @@ import { planHeader } from '../../../shared/contracts/plans.ts';
 import { uploads } from '../../../shared/contracts/uploads.ts';
 import { fail, failField, Failure } from '../../../shared/errors.ts';
 import type { Bus, CallContext } from '../../../shared/rpc.ts';
-import { contextOf, header } from '../context.ts';
+import { contextOf, header, soon } from '../context.ts';
 import { acceptBody } from '../expect-continue.ts';
 import { contentDigest } from '../domain/transfer-headers.ts';
 import { declaredLength, readBody } from '../request-body.ts';
@@ -53,7 +53,7 @@ async function storeSmall({ bus }: LaneDeps, { request, reply, lane, context }: 
 async function storeLarge({ bus, blobs }: LaneDeps, { request, reply, lane, context }: Sending) {
   const digest = contentDigest(header(request, 'content-digest') ?? '');
   const size = declaredLength(request);
-  const { ticket, sha256Wanted } = await bus.call(uploads.openSingle, { ...lane, ...(size !== undefined && { size }) }, context);
+  const { ticket, sha256Wanted } = await bus.call(uploads.openSingle, { ...lane, ...(size !== undefined && { size }) }, soon(context));
   acceptBody(reply);
   try {
     const written = await blobs.write(ticket, request.raw, { maxBytes: ticket.maxBytes, sha256: sha256Wanted || digest !== undefined })
@@ -63,7 +63,7 @@ async function storeLarge({ bus, blobs }: LaneDeps, { request, reply, lane, cont
         throw error;
       });
     if (digest !== undefined && digest !== written.sha256) throw fail('digest_mismatch');
-    return await bus.call(uploads.finishSingle, { ...lane, key: ticket.key, written }, context);
+    return await bus.call(uploads.finishSingle, { ...lane, key: ticket.key, written }, soon(context));
   } catch (error) {
     abandon(bus, ticket.key, context);
     throw error;
