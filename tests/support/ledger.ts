@@ -32,6 +32,8 @@ export interface Fetches {
 export interface Grant {
   readonly token: string;
   readonly stored: Stored;
+  /** Milliseconds since 1970. */
+  readonly issuedAt: number;
   readonly fetches: Fetches;
 }
 
