@@ -6,7 +6,7 @@ import { fastify, type FastifyBaseLogger, type FastifyInstance, type FastifyRepl
 import type { BlobReader, BlobWriter } from '../../shared/blobs/blobs.ts';
 import { allContracts } from '../../shared/contracts/all.ts';
 import type { Named } from '../../shared/contract.ts';
-import { fail } from '../../shared/errors.ts';
+import { fail, failField } from '../../shared/errors.ts';
 import type { Logger } from '../../shared/log.ts';
 import type { Bus } from '../../shared/rpc.ts';
 import { followRoutes } from './allowed-methods.ts';
@@ -57,7 +57,7 @@ export async function buildApp(deps: AppDeps): Promise<FastifyInstance> {
     forceCloseConnections: 'idle',
     routerOptions: { maxParamLength: 512 },
     // A plan with a full allow list is a long header.
-    http: { maxHeaderSize: 64 * 1_024, headersTimeout: headersMs, requestTimeout: 0 },
+    http: { maxHeaderSize: 64 * 1_024, headersTimeout: headersMs, requestTimeout: 0, requireHostHeader: false },
     clientErrorHandler: answerMalformed,
     frameworkErrors: (error, request, reply) => {
       setSafeHeaders(request, reply, baseUrl);
@@ -68,6 +68,7 @@ export async function buildApp(deps: AppDeps): Promise<FastifyInstance> {
   const methodsOf = followRoutes(app);
 
   app.addHook('onRequest', async (request, reply) => setSafeHeaders(request, reply, baseUrl));
+  app.addHook('onRequest', async (request, reply) => requireOneHost(request, reply));
   app.addHook('onResponse', async (request, reply) => {
     request.log.info({ method: request.method, path: instanceOf(request), status: reply.statusCode, ms: Math.round(reply.elapsedTime * 10) / 10 }, 'request');
   });
@@ -129,6 +130,14 @@ function setSafeHeaders(request: FastifyRequest, reply: FastifyReply, baseUrl: s
     'Cache-Control': 'no-store',
     ...(baseUrl.startsWith('https:') && { 'Strict-Transport-Security': 'max-age=31536000' }),
   });
+}
+
+/** Promise (RFC 9112, section 3.2): a request names one host. Whoever stands in front of us could take two for another place than we do. */
+function requireOneHost({ raw }: FastifyRequest, reply: FastifyReply): void {
+  const hosts = raw.headersDistinct['host']?.length ?? 0;
+  if (hosts === 1 || (hosts === 0 && raw.httpVersion === '1.0')) return;
+  void reply.header('Connection', 'close');
+  throw failField('Host', 'must be given once');
 }
 
 /** What no route serves: a retired surface, a known path with another method, or nothing. It is answered before its body is read, whatever that is. */
