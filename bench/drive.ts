@@ -13,6 +13,8 @@ const restingShare = 0.12;
 export interface Measurement {
   readonly load: LoadResult;
   readonly costs: Costs;
+  /** CPU seconds of the whole machine. */
+  readonly machineCpuSeconds: number;
 }
 
 /** @throws when the load process dies or does not end in time, or when the signal is aborted. */
@@ -22,9 +24,9 @@ export async function drive(job: Job, watched: readonly Watched[], signal: Abort
   const timer = setTimer(job, () => child.kill('SIGKILL'));
   try {
     return await new Promise((resolve, reject) => {
-      let end: (() => Costs) | undefined;
+      let end = watch([]);
       child.on('message', (report: LoadReport) => {
-        if (report.type === 'result') return resolve({ load: report.result, costs: end?.() ?? {} });
+        if (report.type === 'result') return resolve({ load: report.result, ...end() });
         end = watch(watched);
         child.send('begin');
       });

@@ -61,11 +61,14 @@ function makeRow({ name, unit, side, floors }: Case, measured: Measurement & { s
   const rateOf = (floor: string) => before.find((row) => row.name === floor)?.rate ?? NaN;
   const cost = { ...joinFloors(costs), load: { cpuSeconds: load.cpuSeconds, peakBytes: load.peakBytes } };
   const each = (field: 'cpuSeconds' | 'peakBytes') => Object.fromEntries(Object.entries(cost).map(([process, of]) => [process, of[field]]));
+  const ownSeconds = Object.values(cost).reduce((sum, { cpuSeconds }) => sum + cpuSeconds, 0);
   return {
     name, unit, side, rate, count, seconds, p50Ms, p99Ms,
     errors: { ...load.errors, ...(failure && { [failure.message]: 1 }) },
     ratios: Object.fromEntries(floors.map((floor) => [floor, rate / rateOf(floor)])),
-    cpuSeconds: each('cpuSeconds'), peakBytes: each('peakBytes'), settledAfterSeconds: settled,
+    cpuSeconds: each('cpuSeconds'), peakBytes: each('peakBytes'),
+    otherCpuSeconds: Math.max(0, measured.machineCpuSeconds - ownSeconds),
+    settledAfterSeconds: settled,
   };
 }
 
@@ -81,5 +84,5 @@ function joinFloors(costs: Measurement['costs']): Measurement['costs'] {
 }
 
 function failedRow({ name, unit, side }: Case, error: Error): Row {
-  return { name, unit, side, rate: NaN, count: 0, seconds: 0, p50Ms: NaN, p99Ms: NaN, errors: { [error.message]: 1 }, ratios: {}, cpuSeconds: {}, peakBytes: {}, settledAfterSeconds: 0 };
+  return { name, unit, side, rate: NaN, count: 0, seconds: 0, p50Ms: NaN, p99Ms: NaN, errors: { [error.message]: 1 }, ratios: {}, cpuSeconds: {}, peakBytes: {}, otherCpuSeconds: 0, settledAfterSeconds: 0 };
 }

@@ -27,17 +27,20 @@ interface Stat {
 }
 
 /** Starts to watch. The answered function ends that and says what it cost. */
-export function watch(watched: readonly Watched[]): () => Costs {
+export function watch(watched: readonly Watched[]): () => { costs: Costs; machineCpuSeconds: number } {
   const trees = treesOf(watched);
   const before = trees.map(cpuTicks);
+  const machineBefore = machineTicks();
   const sampler = startSampling(trees);
   return () => {
     const after = treesOf(watched);
+    const machineCpuSeconds = (machineTicks() - machineBefore) / ticksPerSecond;
     const sampled = sampler?.();
-    return Object.fromEntries(watched.map(({ name }, index) => [name, {
+    const costs = Object.fromEntries(watched.map(({ name }, index) => [name, {
       cpuSeconds: (cpuTicks(after[index]!) - before[index]!) / ticksPerSecond,
       peakBytes: Math.max(sampled?.[index] ?? 0, peakOf(after[index]!, sampled ? 'VmRSS' : 'VmHWM')),
     }]));
+    return { costs, machineCpuSeconds };
   };
 }
 
@@ -69,6 +72,12 @@ function readStat(pid: number): Stat | undefined {
   const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');
   if (fields.length < 15) return undefined;
   return { pid, parent: Number(fields[1]), ticks: fields.slice(11, 15).reduce((sum, field) => sum + Number(field), 0) };
+}
+
+/** Time that any process of the machine was running, or its cores were taken away by the host: everything but idle and waiting for disks. */
+function machineTicks(): number {
+  const [, user = 0, nice = 0, system = 0, , , irq = 0, softirq = 0, steal = 0] = readText('/proc/stat').split('\n', 1)[0]!.split(/\s+/).map(Number);
+  return user + nice + system + irq + softirq + steal;
 }
 
 function cpuTicks(tree: readonly Stat[]): number {
@@ -105,8 +114,12 @@ function readMemory(pid: number, field: string): { total: number; shared: number
 
 /** Empty when the process has ended. */
 function read(pid: number, file: string): string {
+  return readText(`/proc/${pid}/${file}`);
+}
+
+function readText(path: string): string {
   try {
-    return readFileSync(`/proc/${pid}/${file}`, 'utf8');
+    return readFileSync(path, 'utf8');
   } catch {
     return '';
   }

@@ -18,6 +18,8 @@ export interface Row {
   /** By process; all floors' own processes together are `floor`, the load process is `load`. */
   readonly cpuSeconds: Readonly<Record<string, number>>;
   readonly peakBytes: Readonly<Record<string, number>>;
+  /** CPU seconds of everything else on the machine meanwhile: the less, the more the row is worth. */
+  readonly otherCpuSeconds: number;
   /** How long the servers worked on in the background afterwards. */
   readonly settledAfterSeconds: number;
 }
@@ -36,8 +38,8 @@ export function renderReport({ startedAt, mode, machine, rows }: Report): string
   return [
     `${mode} run of ${startedAt}; ${describeMachine(machine)}`,
     renderTable(['', 'rate', '', 'p50 ms', 'p99 ms', 'errors', 'of its floor'], rows.map(speedCells)),
-    `CPU seconds a second (1.00 is one core), and CPU milliseconds an operation without the load's own`,
-    renderTable(['', ...columns, 'ms/op'], rows.map(cpuCells)),
+    `CPU seconds a second (1.00 is one core), also of everything else on the machine; CPU milliseconds an operation without the load's own`,
+    renderTable(['', ...columns, 'others', 'ms/op'], rows.map(cpuCells)),
     'Peak memory, MiB; and seconds of work left to do in the background afterwards',
     renderTable(['', ...columns, 'after, s'], rows.map(memoryCells)),
   ].join('\n\n');
@@ -65,10 +67,11 @@ function speedCells(row: Row): string[] {
   return [row.name, round(row.rate), row.unit, round(row.p50Ms), round(row.p99Ms), String(errorCount(row)), ratios.join('; ')];
 }
 
-function cpuCells({ name, cpuSeconds, seconds, count }: Row): string[] {
+function cpuCells({ name, cpuSeconds, otherCpuSeconds, seconds, count }: Row): string[] {
   const { load: _load, ...servers } = cpuSeconds;
   const all = Object.values(servers).reduce((sum, one) => sum + one, 0);
-  return [name, ...columns.map((column) => cell(cpuSeconds[column], (value) => (value / seconds).toFixed(2))), round((all * 1_000) / count)];
+  const aSecond = (value: number) => (value / seconds).toFixed(2);
+  return [name, ...columns.map((column) => cell(cpuSeconds[column], aSecond)), cell(otherCpuSeconds, aSecond), round((all * 1_000) / count)];
 }
 
 function memoryCells({ name, peakBytes, settledAfterSeconds }: Row): string[] {

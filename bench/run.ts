@@ -34,8 +34,10 @@ function chooseCases({ only, extent }: Options): Case[] {
   const size = sizeName(extent.largeBytes);
   const all = [...floorCases(size), ...smallCases, ...largeCases(size)];
   const chosen = all.filter(({ name }) => name.toLowerCase().includes(only.toLowerCase()));
-  const floors = new Set(chosen.flatMap((one) => one.floors));
-  return all.filter((one) => chosen.includes(one) || floors.has(one.name));
+  const floorsOf = (one: Case) => all.filter(({ name }) => one.floors.includes(name));
+  const plain = chosen.filter((one) => one.side === 'floor' && !chosen.some(({ floors }) => floors.includes(one.name)));
+  // A floor stands right before the first that is held against it: what else the machine does changes by the minute.
+  return [...new Set([...plain, ...chosen.filter(({ side }) => side === 'product').flatMap((one) => [...floorsOf(one), one])])];
 }
 
 /** Everything that is started here has ended, and its files are gone, when this ends in whatever way. */
