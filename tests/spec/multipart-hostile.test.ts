@@ -6,7 +6,7 @@ import { headOf } from '../support/head.ts';
 import { multipartLane, partsOf, smallestPart } from '../support/multipart-lane.ts';
 import { digestOf, sha256Of } from '../support/planned.ts';
 import { expectRefusal } from '../support/refusals.ts';
-import { leaveMidBody } from '../support/unruly-client.ts';
+import { askBeforeSending, leaveMidBody } from '../support/unruly-client.ts';
 
 const exchange = sharedExchange();
 const { call, must } = exchange;
@@ -209,6 +209,22 @@ describe('a multipart upload in a race', () => {
       whole(answer, Buffer.concat([first, second]));
     }
     expect((await must(completed.json.downloadUrl)).bytes.equals(answer.bytes)).toBe(true);
+  });
+
+  test.each([0, 2, 4, 6, 8])('a completion that reads for long does not pass over a part that is replaced meanwhile, %i ms after it began', async (milliseconds) => {
+    const [body, tail, other] = [partsOf(4), Buffer.from('tail'), Buffer.from('more')];
+    const { uploadId } = await lane.begin(4 * smallestPart + tail.length);
+    await lane.sendAll(uploadId, [...body, tail]);
+    let completing!: Promise<Answer>;
+    const replaced = await askBeforeSending(`${exchange.baseUrl}/api/upload/multipart/part?uploadId=${uploadId}&partNumber=5`, { method: 'POST' }, other, async () => {
+      completing = lane.complete(uploadId, { sha256: sha256Of(Buffer.concat([...body, tail])) });
+      await new Promise((resolve) => setTimeout(resolve, milliseconds));
+    });
+    const completed = await completing;
+    // The promise was of the first tail: it is kept only when the other one was not accepted.
+    expect([[200, 400], [409, 201]]).toContainEqual([replaced.status, completed.status]);
+    const { json } = replaced.status === 200 ? await lane.complete(uploadId) : completed;
+    whole(await must(json.downloadUrl), Buffer.concat([...body, replaced.status === 200 ? other : tail]));
   });
 
   test('one part number sent eight times at once is one of the eight', async () => {

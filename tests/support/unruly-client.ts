@@ -44,8 +44,8 @@ export function sendHeadersOnly(address: string, sending: Sending): Promise<{ st
   });
 }
 
-/** Sends `Expect: 100-continue` and the body only when told to go on. Answers whether it was, and the final answer. */
-export function askBeforeSending(address: string, sending: Sending, body: Uint8Array): Promise<{ status: number; text: string; wasTold: boolean }> {
+/** Sends `Expect: 100-continue` and the body only when told to go on, and then as late as `hesitate` says. Answers whether it was told, and the final answer. */
+export function askBeforeSending(address: string, sending: Sending, body: Uint8Array, hesitate: () => Promise<void> = async () => undefined): Promise<{ status: number; text: string; wasTold: boolean }> {
   return new Promise((resolve, reject) => {
     let wasTold = false;
     const outgoing = request(address, {
@@ -57,7 +57,10 @@ export function askBeforeSending(address: string, sending: Sending, body: Uint8A
         outgoing.destroy();
       });
     });
-    outgoing.on('continue', () => { wasTold = true; outgoing.end(body); });
+    outgoing.on('continue', () => {
+      wasTold = true;
+      hesitate().then(() => outgoing.end(body), reject);
+    });
     outgoing.on('error', reject);
     outgoing.flushHeaders();
   });
