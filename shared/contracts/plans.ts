@@ -81,7 +81,7 @@ export const plans = defineContracts({
       fallback: z.array(z.strictObject({ lane, when: z.string() })),
       upload: z.strictObject({ method: z.string(), url: z.string(), headers: z.record(z.string(), z.string()) }),
     }),
-    errors: ['payload_too_large', 'idempotency_key_reused'],
+    errors: ['payload_too_large', 'idempotency_key_reused', 'agent_auth_required', 'invalid_agent_credential', 'invalid_owner_credential', 'forbidden_origin'],
   },
   readJwks: {
     service: 'policy',

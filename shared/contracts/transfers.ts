@@ -29,7 +29,7 @@ export const transfers = defineContracts({
       /** Absent when the bytes came with the answer. */
       ticket: readTicket.optional(),
     }),
-    errors: ['transfer_not_found', 'share_id_required', 'grant_required', 'share_not_found_or_expired', 'share_use_limit_exceeded', 'invalid_grant', 'grant_already_used', 'range_not_satisfiable', 'precondition_failed'],
+    errors: ['transfer_not_found', 'share_id_required', 'grant_required', 'share_not_found_or_expired', 'share_use_limit_exceeded', 'invalid_grant', 'grant_already_used', 'range_not_satisfiable', 'precondition_failed', 'forbidden'],
   },
   deleteTransfer: {
     service: 'storage',

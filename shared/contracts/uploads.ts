@@ -89,7 +89,7 @@ export const uploads = defineContracts({
       maxParallelParts: z.int(),
       expiresAt: fields.dateTime,
     }),
-    errors: ['plan_expired', 'plan_mismatch', 'plan_widened', 'plan_already_used', 'payload_too_large', 'idempotency_key_reused', 'invalid_agent_credential', 'invalid_owner_credential', 'forbidden_origin'],
+    errors: ['plan_expired', 'plan_mismatch', 'plan_widened', 'plan_already_used', 'payload_too_large', 'digest_mismatch', 'idempotency_key_reused', 'agent_auth_required', 'invalid_agent_credential', 'invalid_owner_credential', 'forbidden_origin'],
   },
   openPart: {
     service: 'storage',
@@ -121,7 +121,7 @@ export const uploads = defineContracts({
       ...planned,
     }),
     output: fields.uploadResponse,
-    errors: [...uploadErrors, 'upload_state_conflict', 'upload_expired', 'part_size_mismatch', 'digest_mismatch'],
+    errors: [...uploadErrors, 'upload_state_conflict', 'upload_expired', 'plan_already_used', 'part_size_mismatch', 'digest_mismatch'],
     // A promised digest is computed over the whole file here.
     deadlineMs: 120_000,
   },
