@@ -51,6 +51,8 @@ export interface Contract<Input extends z.ZodType = z.ZodType, Output extends z.
   readonly accepts: readonly CredentialKind[];
   /** The answer to a caller without any accepted credential; absent when none is needed. */
   readonly required?: ErrorCode;
+  /** An input field that proves the caller's right by itself: when it is sent, no credential beside it is looked at. */
+  readonly proof?: string;
   readonly http?: HttpShape;
   readonly input: Input;
   readonly output: Output;

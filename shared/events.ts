@@ -26,6 +26,7 @@ export const eventTypes = {
   'agent_key.revoked': 'An agent key was revoked',
   'agent.authenticated': 'An access token was issued for an agent key',
   'policy.planned': 'A transfer plan was signed',
+  'owner.created': 'An owner was made by an admin owner',
   'owner.signed_in': 'An owner signed in',
   'owner.signed_out': 'An owner signed out',
   'owner.denied': 'A sign-in was refused',

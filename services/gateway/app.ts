@@ -1,6 +1,5 @@
 /** Builds the HTTP server: routes, parsers, safe headers, one way to fail. Listening is main's. */
-import { STATUS_CODES, type IncomingMessage } from 'node:http';
-import type { Socket } from 'node:net';
+import type { IncomingMessage } from 'node:http';
 import multipart from '@fastify/multipart';
 import { fastify, type FastifyBaseLogger, type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import type { BlobReader, BlobWriter } from '../../shared/blobs/blobs.ts';
@@ -23,6 +22,7 @@ import { singleLane } from './handlers/single-lane.ts';
 import { uploadPart } from './handlers/upload-part.ts';
 import { mountContracts } from './mount.ts';
 import { describeInterface } from './openapi.ts';
+import { answerMalformed } from './malformed.ts';
 import { instanceOf, sendFailure, toFailure } from './problem.ts';
 import { readBody } from './request-body.ts';
 
@@ -58,7 +58,7 @@ export async function buildApp(deps: AppDeps): Promise<FastifyInstance> {
     routerOptions: { maxParamLength: 512 },
     // A plan with a full allow list is a long header.
     http: { maxHeaderSize: 64 * 1_024, headersTimeout: headersMs, requestTimeout: 0, requireHostHeader: false },
-    clientErrorHandler: answerMalformed,
+    clientErrorHandler: answerMalformed(baseUrl),
     frameworkErrors: (error, request, reply) => {
       setSafeHeaders(request, reply, baseUrl);
       void sendFailure(reply, toFailure(error), baseUrl);
@@ -153,14 +153,4 @@ function answerUnknown(app: FastifyInstance, baseUrl: string, methodsOf: (path: 
   };
   app.setNotFoundHandler(refuse);
   app.addHook('onRequest', async (request, reply) => (request.is404 ? refuse(request, reply) : undefined));
-}
-
-/** A request that is not HTTP never reaches a route; it gets its answer here and the connection ends. */
-function answerMalformed(error: Error & { code?: string }, socket: Socket): void {
-  if (!socket.writable || error.code === 'ECONNRESET') {
-    socket.destroy();
-    return;
-  }
-  const status = error.code === 'HPE_HEADER_OVERFLOW' ? 431 : error.code === 'ERR_HTTP_REQUEST_TIMEOUT' ? 408 : 400;
-  socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nContent-Length: 0\r\nConnection: close\r\nX-Content-Type-Options: nosniff\r\nCache-Control: no-store\r\n\r\n`);
 }

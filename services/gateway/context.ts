@@ -26,9 +26,12 @@ function traceparentOf(given: string | undefined): string {
   return `00-${traceId ?? randomBytes(16).toString('hex')}-${randomBytes(8).toString('hex')}-01`;
 }
 
-/** The context of a call for a contract. A credential is looked at only where the contract accepts one. */
-export function contextOf(request: FastifyRequest, contract: Pick<Contract, 'accepts' | 'idempotent'>, baseUrl: string): CallContext {
-  const credential = contract.accepts.length > 0 ? credentialOf(request, contract, baseUrl) : undefined;
+type Called = Pick<Contract, 'accepts' | 'idempotent' | 'proof' | 'http'>;
+
+/** The context of a call for a contract. A credential is looked at only where the contract accepts one and nothing else proves the caller's right. */
+export function contextOf(request: FastifyRequest, contract: Called, baseUrl: string): CallContext {
+  const isAsked = contract.accepts.length > 0 && !bringsProof(request, contract);
+  const credential = isAsked ? credentialOf(request, contract, baseUrl) : undefined;
   const operationId = contract.idempotent ? operationIdOf(request) : undefined;
   return {
     requestId: request.id,
@@ -37,6 +40,11 @@ export function contextOf(request: FastifyRequest, contract: Pick<Contract, 'acc
     ...(credential && { credential }),
     ...(operationId && { operationId }),
   };
+}
+
+function bringsProof(request: FastifyRequest, { proof, http }: Called): boolean {
+  const name = proof && http?.headers?.[proof];
+  return name !== undefined && header(request, name.toLowerCase()) !== undefined;
 }
 
 function credentialOf(request: FastifyRequest, contract: Pick<Contract, 'accepts'>, baseUrl: string): Credential | undefined {

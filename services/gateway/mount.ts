@@ -2,7 +2,7 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import type { z } from 'zod';
 import type { HttpShape, Named } from '../../shared/contract.ts';
-import { failField } from '../../shared/errors.ts';
+import { failField, type Failure } from '../../shared/errors.ts';
 import { parseInput, type Bus } from '../../shared/rpc.ts';
 import { contextOf, header } from './context.ts';
 
@@ -33,13 +33,18 @@ export function mountContracts(app: FastifyInstance, contracts: readonly Named[]
   }
 }
 
+/** The name comes from outside and may be long: enough of it to recognise is repeated. */
+export function unknownParameter(name: string): Failure {
+  return failField(name.slice(0, 64), 'unknown query parameter');
+}
+
 /** Gathers a contract's input from path, query, headers and body. What does not belong to it is left in, to be refused by name. */
 export function readInput(request: FastifyRequest, contract: Named): unknown {
   const http = contract.http!;
   const { operationId: _own, ...body } = readBody(request, http, contract.idempotent === true);
   const input: Record<string, unknown> = { ...body };
   for (const [field, value] of Object.entries(request.query as Record<string, unknown>)) {
-    if (http.query?.includes(field) !== true) throw failField(field, 'unknown query parameter');
+    if (http.query?.includes(field) !== true) throw unknownParameter(field);
     input[field] = typeof value === 'string' ? readQueryValue(contract, field, value) : value;
   }
   for (const [field, name] of Object.entries(http.headers ?? {})) {

@@ -15,6 +15,7 @@ import type { Deps, Store } from './deps.ts';
 import { hashPassword } from './domain/password.ts';
 import { createAgentKey, listAgentKeys, revokeAgentKey } from './handlers/agent-keys.ts';
 import { authenticateAgent } from './handlers/authenticate-agent.ts';
+import { createOwner } from './handlers/create-owner.ts';
 import { createShare } from './handlers/create-share.ts';
 import { describeShare } from './handlers/describe-share.ts';
 import { endShares } from './handlers/end-shares.ts';
@@ -87,6 +88,7 @@ await runService('policy', settingsShape, async ({ settings, bus, log }) => {
       createAgentKey: createAgentKey(deps),
       listAgentKeys: listAgentKeys(deps),
       revokeAgentKey: revokeAgentKey(deps),
+      createOwner: createOwner(deps),
       signIn: signIn(deps),
       readSession: readSession(deps),
       signOut: signOut(deps),

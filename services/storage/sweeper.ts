@@ -54,6 +54,7 @@ export function sweepSteps(deps: Deps): Record<string, Step> {
     forgetRemoved: () => untilDone(() => forgetRemoved(deps)),
     purgeParts: () => untilDone(() => store.purgeParts(limits.keepEnded, batchSize)),
     purgeUploads: () => untilDone(() => store.purgeUploads(limits.keepEnded, batchSize)),
+    purgeOperations: () => untilDone(() => store.purgeOperations(limits.keepEnded, batchSize)),
     purgeTransfers: () => untilDone(() => store.purgeTransfers(limits.keepEnded, batchSize)),
   };
 }

@@ -5,7 +5,20 @@ import * as fields from './fields.ts';
 
 const owner = z.strictObject({ id: z.string(), email: z.string(), admin: z.boolean() });
 
+/** Long enough that guessing is hopeless, short enough to hash. */
+const newPassword = fields.text(256).refine((password) => password.length >= 12, 'must have at least 12 characters');
+
 export const owners = defineContracts({
+  createOwner: {
+    service: 'policy',
+    summary: 'Make another owner; only an owner marked admin may',
+    accepts: ['owner_session'],
+    required: 'owner_auth_required',
+    http: { method: 'POST', path: '/api/owner/accounts', status: 201 },
+    input: z.strictObject({ email: z.email('must be an e-mail address').max(320), password: newPassword, admin: z.boolean().default(false) }),
+    output: z.strictObject({ owner }),
+    errors: ['owner_auth_required', 'invalid_owner_credential', 'forbidden_origin', 'forbidden', 'owner_email_taken'],
+  },
   signIn: {
     service: 'policy',
     summary: 'Sign in with e-mail and password; sets the session cookie and shows the token for scripts',

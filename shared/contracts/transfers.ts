@@ -35,6 +35,7 @@ export const transfers = defineContracts({
     service: 'storage',
     summary: 'Delete a transfer before its expiry; again answers the same',
     accepts: ['owner_session', 'agent_key'],
+    proof: 'deleteToken',
     http: { method: 'DELETE', path: '/api/dl/{id}', status: 200, headers: { deleteToken: 'X-Delete-Token' } },
     input: z.strictObject({ id: fields.transferId, deleteToken: z.string().max(1_024).optional() }),
     output: z.strictObject({ id: fields.transferId, deleted: z.literal(true) }),

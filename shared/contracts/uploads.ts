@@ -121,7 +121,7 @@ export const uploads = defineContracts({
       ...planned,
     }),
     output: fields.uploadResponse,
-    errors: [...uploadErrors, 'upload_state_conflict', 'upload_expired', 'plan_already_used', 'part_size_mismatch', 'digest_mismatch'],
+    errors: [...uploadErrors, 'upload_state_conflict', 'upload_expired', 'plan_already_used', 'part_size_mismatch', 'digest_mismatch', 'idempotency_key_reused'],
     // A promised digest is computed over the whole file here.
     deadlineMs: 120_000,
   },

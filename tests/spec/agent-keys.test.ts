@@ -4,7 +4,7 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { sharedExchange } from '../support/exchange.ts';
 import { expectRefusal } from '../support/refusals.ts';
 
-const { call, must, signIn, makeAgent, upload, grant } = sharedExchange();
+const { call, must, signIn, makeAgent, makeOwner, upload, grant } = sharedExchange();
 
 let session: string;
 beforeAll(async () => { session = await signIn(); });
@@ -93,7 +93,15 @@ describe('POST /api/agent/keys', () => {
     expectRefusal(await make({ operationId }), 400, 'invalid_request', 'operationId');
   });
 
-  test.todo('an agent id of another owner answers agent_id_taken');
+  test('an agent id of another owner answers agent_id_taken, and its keys are as good as none', async () => {
+    const { agentId, keyId } = await makeAgent(session);
+    const other = await makeOwner(session);
+    const taken = await call('/api/agent/keys', { bearer: other.session, json: { agentId } });
+    expect([taken.status, taken.json.code]).toEqual([409, 'agent_id_taken']);
+    const revoked = await call(`/api/agent/keys/${keyId}`, { method: 'DELETE', bearer: other.session });
+    expect([revoked.status, revoked.json.code]).toEqual([404, 'key_not_found']);
+    expect((await must('/api/agent/keys', { bearer: other.session })).json.keys).toEqual([]);
+  });
 });
 
 describe('GET /api/agent/keys', () => {

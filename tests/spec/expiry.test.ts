@@ -36,7 +36,7 @@ async function until(...times: string[]): Promise<void> {
 }
 
 beforeAll(async () => {
-  ({ exchange, stop } = await startShortLived());
+  ({ exchange, remove: stop } = await startShortLived());
   lane = multipartLane(exchange);
   session = await exchange.signIn();
   reader = await exchange.makeAgent(session);

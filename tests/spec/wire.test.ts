@@ -68,7 +68,8 @@ describe('requests that could be read in two ways', () => {
 
   test('a header of 70,000 bytes answers 431, and ten thousand headers are no failure', async () => {
     const [large] = await sendRaw(baseUrl, get('/healthz', `X-Large: ${'x'.repeat(70_000)}`));
-    expect(large).toMatchObject({ status: 431, headers: { connection: 'close' } });
+    expect(large).toMatchObject({ status: 431, headers: { connection: 'close', 'content-type': 'application/problem+json; charset=utf-8' } });
+    expect(JSON.parse(large!.body)).toMatchObject({ code: 'headers_too_large', status: 431 });
     const [many] = await sendRaw(baseUrl, get('/healthz', ...Array.from({ length: 5_000 }, (_, index) => `X${index}: y`)));
     expect([200, 431]).toContain(many!.status);
   });
@@ -211,6 +212,8 @@ describe('a slow client', () => {
         await new Promise((resolve) => setTimeout(resolve, 200));
       }
       expect(slow.filter((connection) => !connection.isClosed())).toHaveLength(0);
+      const [told] = await slow[0]!.untilClosed();
+      expect([told!.status, JSON.parse(told!.body).code]).toEqual([408, 'request_timed_out']);
     } finally {
       clearInterval(drip);
       for (const connection of slow) connection.close();

@@ -59,7 +59,7 @@ export function exchangeAt(baseUrl: string, owner: { email: string; password: st
     const bytes = Buffer.from(await response.arrayBuffer());
     const text = bytes.toString('utf8');
     const isJson = /json/.test(response.headers.get('content-type') ?? '');
-    return { status: response.status, headers: response.headers, bytes, text, json: isJson ? JSON.parse(text) as unknown : undefined };
+    return { status: response.status, headers: response.headers, bytes, text, json: isJson && text !== '' ? JSON.parse(text) as unknown : undefined };
   }
 
   /** Like `call`, for steps that must succeed before the test proper begins. */
@@ -72,6 +72,14 @@ export function exchangeAt(baseUrl: string, owner: { email: string; password: st
   /** A session token of the first owner. */
   async function signIn(): Promise<string> {
     return (await must('/api/owner/session', { json: owner })).json.token as string;
+  }
+
+  /** Another owner, made by the first, signed in. */
+  async function makeOwner(session: string, facts: { admin?: boolean } = {}): Promise<{ id: string; email: string; password: string; session: string }> {
+    const account = { email: `${randomUUID()}@example.com`, password: randomUUID() };
+    const { owner: made } = (await must('/api/owner/accounts', { bearer: session, json: { ...account, ...facts } })).json as { owner: { id: string } };
+    const { token } = (await must('/api/owner/session', { json: account })).json as { token: string };
+    return { ...account, id: made.id, session: token };
   }
 
   /** A new agent of the first owner, with its key. */
@@ -108,7 +116,7 @@ export function exchangeAt(baseUrl: string, owner: { email: string; password: st
     }
   }
 
-  return { baseUrl, owner, call, must, signIn, makeAgent, plan, upload, grant, events };
+  return { baseUrl, owner, call, must, signIn, makeOwner, makeAgent, plan, upload, grant, events };
 }
 
 /** The exchange that all tests share. */

@@ -8,6 +8,7 @@ import { fail, failField, Failure } from '../../../shared/errors.ts';
 import type { Bus, CallContext } from '../../../shared/rpc.ts';
 import { contextOf, header, soon } from '../context.ts';
 import { acceptBody } from '../expect-continue.ts';
+import { unknownParameter } from '../mount.ts';
 import { contentDigest } from '../domain/transfer-headers.ts';
 import { declaredLength, readBody } from '../request-body.ts';
 
@@ -86,7 +87,7 @@ function readLane(request: FastifyRequest): Lane {
 /** The query may narrow the plan: ttl, maxUses, allowedAgentIds (separated by commas). */
 function readNarrowing({ ttl, maxUses, allowedAgentIds: agents, ...unknown }: Record<string, unknown>): Lane['narrowing'] {
   const [extra] = Object.keys(unknown);
-  if (extra !== undefined) throw failField(extra, 'unknown query parameter');
+  if (extra !== undefined) throw unknownParameter(extra);
   return {
     ...(ttl !== undefined && { ttl: readNumber('ttl', ttl, 30) }),
     ...(maxUses !== undefined && { maxUses: readNumber('maxUses', maxUses, 1) }),

@@ -7,6 +7,7 @@ import { fail, failField } from '../../../shared/errors.ts';
 import { parseInput } from '../../../shared/rpc.ts';
 import { contextOf, header, soon } from '../context.ts';
 import { acceptBody } from '../expect-continue.ts';
+import { unknownParameter } from '../mount.ts';
 import { contentDigest } from '../domain/transfer-headers.ts';
 import { declaredLength } from '../request-body.ts';
 import { abandon, type LaneDeps } from './single-lane.ts';
@@ -69,7 +70,7 @@ function nameTooLarge(size: number) {
 function readRaw(request: FastifyRequest): Part {
   const { uploadId, partNumber, ...unknown } = request.query as Record<string, unknown>;
   const [extra] = Object.keys(unknown);
-  if (extra !== undefined) throw failField(extra, 'unknown query parameter');
+  if (extra !== undefined) throw unknownParameter(extra);
   return { uploadId, partNumber: toNumber(partNumber), size: declaredLength(request), source: request.raw };
 }
 

@@ -17,15 +17,15 @@ export function sealGrant(grant: Grant, keys: readonly Buffer[]): string {
   return sealToken('agrt', grant, keys);
 }
 
-/**
- * Opens a grant for one fetch. A forged, expired or foreign one is refused before anything is looked up or spent.
- * @throws invalid_grant
- */
-export function openGrant(token: string, fetch: { targetId: string; shareId?: string | undefined; now: number }, keys: readonly Buffer[]): Grant {
+/** Opens a grant's token; a forged one is refused before anything is looked up. */
+export function openGrant(token: string, keys: readonly Buffer[]): Grant {
   const opened = claims.safeParse(openToken('agrt', token, keys));
   if (!opened.success) throw fail('invalid_grant');
-  const grant = opened.data;
-  const fits = grant.targetId === fetch.targetId && (fetch.shareId === undefined || fetch.shareId === grant.shareId);
-  if (!fits || grant.exp * 1_000 <= fetch.now) throw fail('invalid_grant');
-  return grant;
+  return opened.data;
+}
+
+/** Whether a grant is good for this fetch: of this target and share, and not past its expiry. `now` in milliseconds since 1970. */
+export function fitsFetch(grant: Grant, fetch: { targetId: string; shareId?: string | undefined; now: number }): boolean {
+  const isSameTarget = grant.targetId === fetch.targetId && (fetch.shareId === undefined || fetch.shareId === grant.shareId);
+  return isSameTarget && grant.exp * 1_000 > fetch.now;
 }

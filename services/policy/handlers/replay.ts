@@ -2,8 +2,9 @@
 import type { HandlerContext } from '../../../shared/contract.ts';
 import { isDuplicate } from '../../../shared/db.ts';
 import { fail } from '../../../shared/errors.ts';
+import { operationOf } from '../../../shared/operation.ts';
 import type { Deps } from '../deps.ts';
-import { openAnswer, operationOf, sealAnswer } from '../domain/sealed-answer.ts';
+import { openAnswer, sealAnswer } from '../domain/sealed-answer.ts';
 import { answerConstraint, type SealedAnswer } from '../store/answers.ts';
 
 interface Attempt<T> {

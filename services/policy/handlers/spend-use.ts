@@ -4,7 +4,7 @@ import type { shares } from '../../../shared/contracts/shares.ts';
 import { fail, type ErrorCode, type Failure } from '../../../shared/errors.ts';
 import { eventOf, type EventFacts } from '../../../shared/events.ts';
 import type { Deps } from '../deps.ts';
-import { openGrant, type Grant } from '../domain/grant.ts';
+import { fitsFetch, openGrant, type Grant } from '../domain/grant.ts';
 import { isExhausted } from '../domain/share.ts';
 
 type Fetch = InputOf<typeof shares.spendUse>;
@@ -12,11 +12,12 @@ type Fetch = InputOf<typeof shares.spendUse>;
 export const spendUse = (deps: Deps): Handler<typeof shares.spendUse> =>
   async function spendUse(fetch, context) {
     if (fetch.grant) {
-      const grant = openGrant(fetch.grant, { targetId: fetch.targetId, shareId: fetch.shareId, now: deps.clock() }, deps.keys.grant);
+      const grant = openGrant(fetch.grant, deps.keys.grant);
+      if (!fitsFetch(grant, { ...fetch, now: deps.clock() })) throw await denyGrant(deps, grant, context, 'invalid_grant');
       return spendGrant(deps, fetch, grant, context);
     }
     if (fetch.shareId) return spendOpen(deps, { ...fetch, shareId: fetch.shareId }, context);
-    throw await explainMissingShareId(deps, fetch);
+    throw await explainMissingShareId(deps, fetch, context);
   };
 
 async function spendGrant(deps: Deps, fetch: Fetch, grant: Grant, context: HandlerContext) {
@@ -29,7 +30,7 @@ async function spendGrant(deps: Deps, fetch: Fetch, grant: Grant, context: Handl
   ].map((event) => ({ ...event, actor: { type: 'agent', id: agentId } as const }));
   const spent = await store.spendGrant({ fetchId: fetch.fetchId, targetId: fetch.targetId, shareId, grantId, agentId }, events);
   if (spent === 'refused') throw await explainRefusedGrant(deps, grant, context);
-  if (spent === 'grant_already_used') throw await explainUsedGrant(deps, grant, context);
+  if (spent === 'grant_already_used') throw await denyGrant(deps, grant, context, 'grant_already_used');
   if (spent === 'fetch_returned') throw fail('service_unavailable', { retryAfter: 1 });
   return { shareId, spent: true, ...(spent.maxUses !== null && { remainingUses: spent.maxUses - spent.uses }) };
 }
@@ -59,10 +60,10 @@ function fetchEvents({ clock }: Deps, fetch: Fetch & { shareId: string }, contex
   ];
 }
 
-/** The owner is looked up for the record alone: it is the owner who wants to know that a grant was tried again. */
-async function explainUsedGrant(deps: Deps, { shareId, agentId }: Grant, context: HandlerContext): Promise<Failure> {
+/** The owner is looked up for the record alone: it is the owner who wants to know that a grant was refused. */
+async function denyGrant(deps: Deps, { shareId, agentId }: Grant, context: HandlerContext, code: ErrorCode): Promise<Failure> {
   const share = await deps.store.findShare(shareId);
-  return deny(deps, context, { shareId, agentId, ownerId: share?.ownerId ?? null, code: 'grant_already_used' });
+  return deny(deps, context, { shareId, agentId, ownerId: share?.ownerId ?? null, code });
 }
 
 /** Why a guarded spending matched nothing: the used grant first, since a retry with a new grant mends it. */
@@ -77,10 +78,11 @@ async function explainRefusedGrant(deps: Deps, grant: Grant, context: HandlerCon
 }
 
 /** A fetch by the transfer's id alone: what its share would need. */
-async function explainMissingShareId({ store }: Deps, { targetId }: Fetch): Promise<Failure> {
-  const share = await store.findShareOfTarget(targetId);
+async function explainMissingShareId(deps: Deps, { targetId }: Fetch, context: HandlerContext): Promise<Failure> {
+  const share = await deps.store.findShareOfTarget(targetId);
   if (!share) return fail('transfer_not_found');
-  return share.mode === 'agent' ? fail('grant_required') : fail('share_id_required');
+  if (share.mode === 'open') return fail('share_id_required');
+  return deny(deps, context, { shareId: share.id, ownerId: share.ownerId, code: 'grant_required' });
 }
 
 function deny({ clock, publish }: Deps, context: HandlerContext, denied: { shareId: string; agentId?: string; ownerId: string | null; code: ErrorCode }): Failure {

@@ -1,6 +1,6 @@
 /** First answers of idempotent requests. */
 import type { Database, Sql } from '../../../shared/db.ts';
-import type { Operation } from '../domain/sealed-answer.ts';
+import type { Operation } from '../../../shared/operation.ts';
 
 export interface SealedAnswer extends Operation {
   readonly answer: Buffer;

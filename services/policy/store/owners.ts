@@ -28,6 +28,20 @@ export function ownersStore(database: Database) {
       return rows.length > 0;
     },
 
+    /** Makes an owner. Answers false when the e-mail belongs to one. */
+    async createOwner(owner: Owner & { passwordHash: string }, event: DomainEvent): Promise<boolean> {
+      const rows = await database.run((sql) => sql`
+        with made as (
+          insert into owners (id, email, password_hash, admin) values (${owner.id}, ${owner.email}, ${owner.passwordHash}, ${owner.admin})
+          on conflict do nothing
+          returning id
+        ), told as (
+          insert into outbox (id, event) select ${event.id}::uuid, ${sql.json(event as never)}::jsonb from made
+        )
+        select id from made`);
+      return rows.length > 0;
+    },
+
     async hasOwner(): Promise<boolean> {
       const rows = await database.run((sql) => sql`select from owners limit 1`);
       return rows.length > 0;

@@ -2,12 +2,14 @@
 import type { Handler, HandlerContext, InputOf } from '../../../shared/contract.ts';
 import type { uploads } from '../../../shared/contracts/uploads.ts';
 import { fail } from '../../../shared/errors.ts';
+import { operationOf } from '../../../shared/operation.ts';
 import type { Segment } from '../../../shared/blobs/blobs.ts';
 import type { Deps } from '../deps.ts';
 import { transferStored, uploadEvent } from '../domain/sender-event.ts';
 import type { NewTransfer, Transfer } from '../domain/transfer.ts';
 import { checkOpen, checkParts, segmentsOf, type Upload } from '../domain/upload.ts';
 import type { UploadWithParts } from '../store/uploads.ts';
+import { claimOperation } from './claim-operation.ts';
 import { releaseTransfer } from './release-transfer.ts';
 import { sentUpload } from './sent-upload.ts';
 
@@ -19,12 +21,19 @@ const maxTries = 3;
 export const completeUpload = (deps: Deps): Handler<typeof uploads.completeUpload> =>
   async function completeUpload(input, context) {
     const upload = await sentUpload(deps, await deps.store.findUploadWithParts(input.uploadId), input, context);
+    await claimFor(deps, input, context);
     const transfer = await completeOnce(deps, upload, input, context);
     const answer = await releaseTransfer(deps, transfer, context);
     // At once, so that the status says completed from here on.
     if (upload.state !== 'completed') await deps.store.settle([transfer.id], 'created');
     return answer;
   };
+
+/** Completing is idempotent by itself; a key that came with another request is still refused. */
+async function claimFor(deps: Deps, { plan: _plan, ...asked }: Input, { caller, address, operationId }: HandlerContext): Promise<void> {
+  if (operationId === undefined) return;
+  await claimOperation(deps, operationOf({ caller, operationId, contract: 'completeUpload', input: asked, ...(address && { address }) }));
+}
 
 /** The transfer of an upload: made now, or by an earlier request, or by one that runs beside this one. */
 async function completeOnce(deps: Deps, first: UploadWithParts, input: Input, context: HandlerContext): Promise<Transfer> {

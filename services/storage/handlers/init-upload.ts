@@ -4,12 +4,13 @@ import { plans, type PlanClaims } from '../../../shared/contracts/plans.ts';
 import type { uploads } from '../../../shared/contracts/uploads.ts';
 import { fail, failField } from '../../../shared/errors.ts';
 import { newId, randomText } from '../../../shared/ids.ts';
+import { operationScope, requestDigest } from '../../../shared/operation.ts';
 import type { Deps } from '../deps.ts';
 import { checkLane, checkUnexpired, narrow } from '../domain/narrowing.ts';
-import { operationHash, requestDigest } from '../domain/operation.ts';
 import { uploadEvent } from '../domain/sender-event.ts';
 import type { Upload } from '../domain/upload.ts';
 import type { NewUpload } from '../store/uploads.ts';
+import { claimOperation } from './claim-operation.ts';
 import { readPlan } from './read-plan.ts';
 import { ownContext } from './release-transfer.ts';
 
@@ -30,6 +31,7 @@ export const initUpload = (deps: Deps): Handler<typeof uploads.initUpload> =>
     const { keys, clock } = deps;
     const own = input.plan ? await readPlan(keys.plan, input.plan) : undefined;
     const request = requestOf(input, own?.planId, context);
+    if (request.operationHash) await claimOperation(deps, { scope: request.operationHash, requestDigest: request.digest });
     const begun = await findBegun(deps, request);
     if (begun) return answerOf(begun);
 
@@ -43,8 +45,8 @@ export const initUpload = (deps: Deps): Handler<typeof uploads.initUpload> =>
 
 function requestOf({ plan: _plan, ...asked }: Input, planId: string | undefined, { caller, address, operationId }: HandlerContext): Request {
   return {
-    operationHash: operationId === undefined ? null : operationHash(caller, address, operationId),
-    digest: requestDigest({ ...asked, planId }),
+    operationHash: operationId === undefined ? null : operationScope(caller, address, operationId),
+    digest: requestDigest('initUpload', { ...asked, planId }),
     planId,
   };
 }
@@ -52,7 +54,6 @@ function requestOf({ plan: _plan, ...asked }: Input, planId: string | undefined,
 /** Promise: the same operation has the same answer, and so has the same request under the same plan. */
 async function findBegun({ store }: Deps, { operationHash, digest, planId }: Request): Promise<Upload | undefined> {
   const operation = operationHash === null ? undefined : await store.findUploadOfOperation(operationHash);
-  if (operation && operation.requestDigest !== digest) throw fail('idempotency_key_reused');
   if (operation) return operation;
   const planned = planId === undefined ? undefined : await store.findUploadOfPlan(planId);
   if (planned && (planned.requestDigest !== digest || planned.state === 'aborted' || planned.state === 'expired')) throw fail('plan_already_used');

@@ -2,6 +2,7 @@
 import type { Database } from '../../../shared/db.ts';
 import { blobsStore } from './blobs.ts';
 import { expiryStore } from './expiry.ts';
+import { operationsStore } from './operations.ts';
 import { partsStore } from './parts.ts';
 import { settlementsStore } from './settlements.ts';
 import { transfersStore } from './transfers.ts';
@@ -15,6 +16,7 @@ export function openStore(database: Database) {
     ...uploadsStore(database),
     ...partsStore(database),
     ...blobsStore(database),
+    ...operationsStore(database),
     ...settlementsStore(database),
     ...expiryStore(database),
   };

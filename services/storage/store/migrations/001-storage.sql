@@ -104,3 +104,11 @@ create index blobs_of_transfer on blobs (transfer_id) where transfer_id is not n
 create index blobs_to_check on blobs (check_after) where state = 'writing' and check_after is not null;
 create index blobs_to_remove on blobs (garbage_at) where state = 'garbage' and removed_at is null;
 create index blobs_to_forget on blobs (removed_at) where removed_at is not null;
+
+-- Which request an idempotency key came with first.
+create table operations (
+  scope text primary key,
+  request_digest text not null,
+  created_at timestamptz not null default now()
+);
+create index operations_by_age on operations (created_at);
