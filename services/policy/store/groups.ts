@@ -1,8 +1,8 @@
 /** Agent groups: each one row, members and defaults included, so that a change is one guarded statement. */
-import type { Group, Member, PolicyDefaults } from '../domain/group.ts';
 import { memberLimit } from '../../../shared/contracts/groups.ts';
 import type { Database, Sql } from '../../../shared/db.ts';
 import type { DomainEvent } from '../../../shared/events.ts';
+import type { Group, Member, PolicyDefaults } from '../domain/group.ts';
 import type { Operation } from '../domain/sealed-answer.ts';
 import { withRowAnswer } from './answers.ts';
 import { isoTime } from './iso-time.ts';
