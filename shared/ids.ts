@@ -22,6 +22,8 @@ export const prefixes = {
   agent: 'agt_',
   owner: 'own_',
   grant: 'gnt_',
+  group: 'agrp_',
+  permission: 'perm_',
 } as const;
 
 /** Makes a new id such as `trf_4bX…`. */

@@ -24,6 +24,8 @@ const chapters: readonly [RegExp, string][] = [
   [/^\/api\/(transfer-plan|lane|upload(?!\/multipart)|tus)/, 'Transfer plan and creation'],
   [/^\/api\/upload\/multipart/, 'Native multipart lane'],
   [/^\/api\/(share|agent\/(auth|grants))/, 'Share, agent auth, grants'],
+  [/^\/api\/agent\/groups/, 'Agent groups'],
+  [/^\/api\/agent\/permissions/, 'Standing permissions'],
   [/^\/api\/dl/, 'Transfer bytes'],
   [/^\/api\/(owner|agent)/, 'Owners and agent keys'],
   [/^\/api\/audit/, 'Audit'],

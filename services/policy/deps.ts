@@ -7,14 +7,18 @@ import type { TtlBounds } from './domain/release.ts';
 import type { agentKeysStore } from './store/agent-keys.ts';
 import type { answersStore } from './store/answers.ts';
 import type { fetchesStore } from './store/fetches.ts';
+import type { groupsStore } from './store/groups.ts';
 import type { ownersStore } from './store/owners.ts';
+import type { permissionsStore } from './store/permissions.ts';
 import type { sharesStore } from './store/shares.ts';
 
 export type Store =
   & ReturnType<typeof agentKeysStore>
   & ReturnType<typeof answersStore>
   & ReturnType<typeof fetchesStore>
+  & ReturnType<typeof groupsStore>
   & ReturnType<typeof ownersStore>
+  & ReturnType<typeof permissionsStore>
   & ReturnType<typeof sharesStore>;
 
 export interface Deps {

@@ -19,6 +19,7 @@ import { createOwner } from './handlers/create-owner.ts';
 import { createShare } from './handlers/create-share.ts';
 import { describeShare } from './handlers/describe-share.ts';
 import { endShares } from './handlers/end-shares.ts';
+import { addGroupMember, createAgentGroup, deleteAgentGroup, listAgentGroups, removeGroupMember, updateAgentGroup } from './handlers/agent-groups.ts';
 import { identifyCaller, makeIdentify } from './handlers/identify-caller.ts';
 import { issueGrant } from './handlers/issue-grant.ts';
 import { readSession, signIn, signOut } from './handlers/owner-session.ts';
@@ -27,10 +28,13 @@ import { readJwks } from './handlers/read-jwks.ts';
 import { resolveShare } from './handlers/resolve-share.ts';
 import { returnUse } from './handlers/return-use.ts';
 import { spendUse } from './handlers/spend-use.ts';
+import { createStandingPermission, listStandingPermissions, revokeStandingPermission } from './handlers/standing-permissions.ts';
 import { agentKeysStore } from './store/agent-keys.ts';
 import { answersStore } from './store/answers.ts';
 import { fetchesStore } from './store/fetches.ts';
+import { groupsStore } from './store/groups.ts';
 import { ownersStore } from './store/owners.ts';
+import { permissionsStore } from './store/permissions.ts';
 import { sharesStore } from './store/shares.ts';
 import { startSweeper } from './sweeper.ts';
 
@@ -88,6 +92,15 @@ await runService('policy', settingsShape, async ({ settings, bus, log }) => {
       createAgentKey: createAgentKey(deps),
       listAgentKeys: listAgentKeys(deps),
       revokeAgentKey: revokeAgentKey(deps),
+      createAgentGroup: createAgentGroup(deps),
+      listAgentGroups: listAgentGroups(deps),
+      updateAgentGroup: updateAgentGroup(deps),
+      deleteAgentGroup: deleteAgentGroup(deps),
+      addGroupMember: addGroupMember(deps),
+      removeGroupMember: removeGroupMember(deps),
+      createStandingPermission: createStandingPermission(deps),
+      listStandingPermissions: listStandingPermissions(deps),
+      revokeStandingPermission: revokeStandingPermission(deps),
       createOwner: createOwner(deps),
       signIn: signIn(deps),
       readSession: readSession(deps),
@@ -112,7 +125,10 @@ await runService('policy', settingsShape, async ({ settings, bus, log }) => {
 function makeDeps(settings: Settings, database: Database, publish: Deps['publish']): Deps {
   const secrets = settings.AEX_SECRET;
   return {
-    store: { ...agentKeysStore(database), ...answersStore(database), ...fetchesStore(database), ...ownersStore(database), ...sharesStore(database) },
+    store: {
+      ...agentKeysStore(database), ...answersStore(database), ...fetchesStore(database), ...groupsStore(database),
+      ...ownersStore(database), ...permissionsStore(database), ...sharesStore(database),
+    },
     clock: systemClock,
     publish,
     baseUrl: settings.BASE_URL,

@@ -2,13 +2,15 @@
 import { agents } from './agents.ts';
 import { audit } from './audit.ts';
 import { grants } from './grants.ts';
+import { groups } from './groups.ts';
 import { owners } from './owners.ts';
+import { permissions } from './permissions.ts';
 import { plans } from './plans.ts';
 import { shares } from './shares.ts';
 import { transfers } from './transfers.ts';
 import { uploads } from './uploads.ts';
 
-export const policyContracts = { ...plans, ...shares, ...grants, ...agents, ...owners };
+export const policyContracts = { ...plans, ...shares, ...grants, ...agents, ...groups, ...permissions, ...owners };
 export const storageContracts = { ...uploads, ...transfers };
 export const auditContracts = { ...audit };
 

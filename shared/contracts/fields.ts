@@ -17,6 +17,8 @@ export const shareId = id('shr_');
 export const uploadId = z.string().max(64).regex(/^(mpu|multipart)_[A-Za-z0-9]+$/, 'must look like mpu_…');
 export const planId = id('pln_');
 export const agentId = z.string().regex(/^[A-Za-z0-9._:-]{1,128}$/, 'must be 1 to 128 of A-Z a-z 0-9 . _ : -');
+export const agentGroupId = id('agrp_');
+export const permissionId = id('perm_');
 export const keyId = z.string().regex(/^[A-Za-z0-9]{1,64}$/, 'must be letters and digits');
 
 export const dateTime = z.iso.datetime({ offset: true });
@@ -60,13 +62,14 @@ export const maxUses = z.int().min(1).max(1_000_000_000);
 /** Bytes of a transfer to be made. */
 export const size = z.int().min(1);
 
-/** The policy fields of every creation request. Explicit ones override the template. */
+/** The policy fields of every creation request. Explicit ones override the group's defaults, and those the template. */
 export const policyFields = {
   ttl: ttl.optional(),
   maxUses: maxUses.optional(),
   authMode: mode.optional(),
   allowedAgentIds: allowedAgentIds.optional(),
   policyTemplateId: templateId.optional(),
+  agentGroupId: agentGroupId.optional().describe('Fills in the policy defaults of one of your agent groups'),
   policyMetadata: metadata.optional(),
 };
 

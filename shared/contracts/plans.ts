@@ -37,6 +37,8 @@ export const planClaims = z.strictObject({
   maxBytes: z.int(),
   geometry,
   release,
+  /** The group whose defaults were filled in, so that the lane can tell the same request from another. */
+  agentGroupId: fields.agentGroupId.optional(),
   iss: z.string(),
   iat: z.int(),
   exp: z.int(),
@@ -81,7 +83,7 @@ export const plans = defineContracts({
       fallback: z.array(z.strictObject({ lane, when: z.string() })),
       upload: z.strictObject({ method: z.string(), url: z.string(), headers: z.record(z.string(), z.string()) }),
     }),
-    errors: ['payload_too_large', 'idempotency_key_reused', 'agent_auth_required', 'invalid_agent_credential', 'invalid_owner_credential', 'forbidden_origin'],
+    errors: ['payload_too_large', 'group_not_found', 'idempotency_key_reused', 'agent_auth_required', 'invalid_agent_credential', 'invalid_owner_credential', 'forbidden_origin'],
   },
   readJwks: {
     service: 'policy',

@@ -89,7 +89,7 @@ export const uploads = defineContracts({
       maxParallelParts: z.int(),
       expiresAt: fields.dateTime,
     }),
-    errors: ['plan_expired', 'plan_mismatch', 'plan_widened', 'plan_already_used', 'payload_too_large', 'digest_mismatch', 'idempotency_key_reused', 'agent_auth_required', 'invalid_agent_credential', 'invalid_owner_credential', 'forbidden_origin'],
+    errors: ['plan_expired', 'plan_mismatch', 'plan_widened', 'plan_already_used', 'payload_too_large', 'group_not_found', 'digest_mismatch', 'idempotency_key_reused', 'agent_auth_required', 'invalid_agent_credential', 'invalid_owner_credential', 'forbidden_origin'],
   },
   openPart: {
     service: 'storage',

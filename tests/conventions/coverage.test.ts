@@ -17,11 +17,6 @@ const otherRoutes = ['PUT /api/lane/single/{planId}', 'HEAD /api/dl/{id}', 'GET 
 /** Codes of the table that no endpoint answers yet, each with the part of the interface that will. */
 const unreached: Partial<Record<ErrorCode, string>> = {
   folder_not_found: 'folders',
-  group_not_found: 'agent groups',
-  member_not_found: 'agent groups',
-  agent_already_member: 'agent groups',
-  group_full: 'agent groups',
-  permission_not_found: 'standing permissions',
   import_url_blocked: 'URL import',
   import_upstream_failed: 'URL import',
   import_timed_out: 'URL import',

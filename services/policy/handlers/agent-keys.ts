@@ -1,12 +1,13 @@
 /** Agent keys by their owner: make, list, revoke (interface chapter: Authentication). */
 import { randomBytes } from 'node:crypto';
-import type { Caller, Handler } from '../../../shared/contract.ts';
+import type { Handler } from '../../../shared/contract.ts';
 import type { agents } from '../../../shared/contracts/agents.ts';
 import { fail } from '../../../shared/errors.ts';
 import { eventOf } from '../../../shared/events.ts';
 import { newId, randomText } from '../../../shared/ids.ts';
 import { hashSecret } from '../../../shared/tokens.ts';
 import type { Deps } from '../deps.ts';
+import { ownerOf } from '../domain/owner.ts';
 import type { AgentKey } from '../store/agent-keys.ts';
 import { replayOr } from './replay.ts';
 
@@ -45,11 +46,6 @@ export const revokeAgentKey = ({ store, clock }: Pick<Deps, 'store' | 'clock'>):
     if (!key || key.ownerId !== ownerId) throw fail('key_not_found');
     return { key: toRecord(key) };
   };
-
-function ownerOf(caller: Caller): string {
-  if (caller.type !== 'owner') throw fail('owner_auth_required');
-  return caller.ownerId;
-}
 
 function toRecord({ agentId, keyId, name, createdAt, revokedAt }: AgentKey) {
   return { agentId, keyId, name, createdAt: createdAt.toISOString(), revokedAt: revokedAt?.toISOString() ?? null };

@@ -8,6 +8,7 @@ import { newId } from '../../../shared/ids.ts';
 import type { PlanKey } from '../../../shared/tokens.ts';
 import type { Deps } from '../deps.ts';
 import { chooseRoute, type Route } from '../domain/geometry.ts';
+import type { PolicyDefaults } from '../domain/group.ts';
 import { resolveRelease } from '../domain/release.ts';
 import { replayOr } from './replay.ts';
 
@@ -18,22 +19,30 @@ export const planTransfer = (deps: Deps): Handler<typeof plans.planTransfer> =>
   async function planTransfer(input, context) {
     const { limits, store, publish, clock } = deps;
     if (context.caller.type === 'anonymous' && !limits.anonymousCreate) throw fail('agent_auth_required');
-    const release = resolveRelease(input, limits.ttl);
     const route = chooseRoute(input, limits.transfer);
     return replayOr(deps, {
       contract: 'planTransfer', input, context,
       make: async (seal) => {
+        const release = resolveRelease(input, limits.ttl, await defaultsOf(deps, input, context.caller));
         const plan = await signPlan(deps, { input, context, release, route });
         const sealed = seal(plan);
         if (sealed) await store.recordAnswer(sealed);
         publish(eventOf(context, clock(), {
           eventType: 'policy.planned', targetType: 'policy', targetId: plan.planId,
-          data: { lane: plan.lane, mode: release.mode, ...(input.size && { size: input.size }) },
+          data: { lane: plan.lane, mode: release.mode, ...(input.size && { size: input.size }), ...(input.agentGroupId && { agentGroupId: input.agentGroupId }) },
         }));
         return plan;
       },
     });
   };
+
+/** The defaults of the group that is named. A group is there for its owner and the owner's agents; to anybody else it does not exist. */
+async function defaultsOf({ store }: Pick<Deps, 'store'>, { agentGroupId }: Wanted, caller: Caller): Promise<PolicyDefaults | undefined> {
+  if (agentGroupId === undefined) return undefined;
+  const defaults = caller.type === 'anonymous' ? undefined : await store.findPolicyDefaults(agentGroupId, caller.ownerId);
+  if (!defaults) throw fail('group_not_found');
+  return defaults;
+}
 
 async function signPlan({ keys, clock, limits, baseUrl }: Deps, plan: { input: Wanted; context: HandlerContext; release: Release; route: Route }): Promise<Plan> {
   const { input, context, release, route } = plan;
@@ -46,6 +55,7 @@ async function signPlan({ keys, clock, limits, baseUrl }: Deps, plan: { input: W
     ...(input.size !== undefined && { size: input.size }),
     ...(input.sha256 && { sha256: input.sha256 }),
     maxBytes: route.maxBytes, geometry: route.geometry, release,
+    ...(input.agentGroupId && { agentGroupId: input.agentGroupId }),
     iss: baseUrl, iat: issuedAt, exp: issuedAt + limits.planTtl,
   };
   const signed = await sign(claims, keys.plan[0]!);

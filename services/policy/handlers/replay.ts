@@ -1,8 +1,8 @@
 /** Answers a repeated request with its first answer (interface chapter: Limits, idempotency). */
 import type { HandlerContext } from '../../../shared/contract.ts';
 import { isDuplicate } from '../../../shared/db.ts';
-import { fail } from '../../../shared/errors.ts';
-import { operationOf } from '../../../shared/operation.ts';
+import { errorTable, fail, Failure } from '../../../shared/errors.ts';
+import { operationOf, type Operation } from '../../../shared/operation.ts';
 import type { Deps } from '../deps.ts';
 import { openAnswer, sealAnswer } from '../domain/sealed-answer.ts';
 import { answerConstraint, type SealedAnswer } from '../store/answers.ts';
@@ -11,8 +11,10 @@ interface Attempt<T> {
   readonly contract: string;
   readonly input: unknown;
   readonly context: HandlerContext;
-  /** Makes the change and answers; `seal` makes what the change's statement records as its answer. */
-  readonly make: (seal: (answer: T) => SealedAnswer | undefined) => Promise<T>;
+  /** Makes the change and answers; `seal` makes what the change's statement records as its answer, unless it records the row itself under `operation`. */
+  readonly make: (seal: (answer: T) => SealedAnswer | undefined, operation: Operation | undefined) => Promise<T>;
+  /** Reads an answer that the statement recorded of its row. Absent when the answer is sealed. */
+  readonly read?: (row: unknown) => T;
 }
 
 /**
@@ -22,22 +24,27 @@ interface Attempt<T> {
  */
 export async function replayOr<T>({ store, keys }: Pick<Deps, 'store' | 'keys'>, attempt: Attempt<T>): Promise<T> {
   const { operationId, caller, address } = attempt.context;
-  if (!operationId) return attempt.make(() => undefined);
+  if (!operationId) return attempt.make(() => undefined, undefined);
   const operation = operationOf({ caller, operationId, contract: attempt.contract, input: attempt.input, ...(address && { address }) });
 
   async function firstAnswer(): Promise<T | undefined> {
     const found = await store.findAnswer(operation.scope);
     if (!found) return undefined;
     if (found.requestDigest !== operation.requestDigest) throw fail('idempotency_key_reused');
-    return openAnswer(found.answer, operation, keys.answer) as T;
+    return attempt.read ? attempt.read(JSON.parse(found.answer.toString('utf8'))) : openAnswer(found.answer, operation, keys.answer) as T;
   }
 
   const first = await firstAnswer();
   if (first) return first;
   try {
-    return await attempt.make((answer) => ({ ...operation, answer: sealAnswer(answer, operation, keys.answer) }));
+    return await attempt.make((answer) => ({ ...operation, answer: sealAnswer(answer, operation, keys.answer) }), operation);
   } catch (error) {
-    if (!isDuplicate(error, answerConstraint)) throw error;
-    return (await firstAnswer())!;
+    // A refusal may come of the same request having gone through a moment ago: a member is not added twice.
+    if (!isDuplicate(error, answerConstraint) && !isRefusal(error)) throw error;
+    const winner = await firstAnswer();
+    if (!winner) throw error;
+    return winner;
   }
 }
+
+const isRefusal = (error: unknown) => error instanceof Failure && errorTable[error.code].status < 500;

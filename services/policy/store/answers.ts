@@ -40,3 +40,15 @@ export function withAnswer(sql: Sql, sealed: SealedAnswer | undefined, changed: 
         select ${sealed.scope}::text, ${sealed.requestDigest}::text, ${sealed.answer}::bytea from ${sql(changed)})`
     : sql``;
 }
+
+/**
+ * Like `withAnswer`, for an answer that only the statement knows: what became of the row, as `json` makes it.
+ * It stands in its table as well and holds no secret, so it is not sealed.
+ */
+export function withRowAnswer(sql: Sql, operation: Operation | undefined, changed: string, json: ReturnType<Sql>) {
+  return operation
+    ? sql`, answered as (
+        insert into answers (scope, request_digest, answer)
+        select ${operation.scope}::text, ${operation.requestDigest}::text, convert_to((${json})::text, 'UTF8') from ${sql(changed)})`
+    : sql``;
+}

@@ -50,8 +50,13 @@ describe('narrowing a plan', () => {
     ['policyMetadata', { policyMetadata: { step: '2' } }],
     ['policyMetadata', { policyMetadata: { other: '1' } }],
     ['policyMetadata', { policyMetadata: { toString: 'x' } }],
+    ['agentGroupId', { agentGroupId: 'agrp_b' }],
   ])('another %s is not what was planned', (field, wish) => {
     expect(() => narrow(claims, wish)).toThrowError(expect.objectContaining({ code: 'plan_mismatch', details: expect.objectContaining({ errors: [expect.objectContaining({ path: field })] }) }));
+  });
+
+  test('the planned group may be said again', () => {
+    expect(codeOf({ agentGroupId: 'agrp_a' }, { ...claims, agentGroupId: 'agrp_a' })).toBe('allowed');
   });
 
   test('labels may be said again without those of the template', () => {

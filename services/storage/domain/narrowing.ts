@@ -11,6 +11,7 @@ export interface Wish {
   readonly authMode?: Release['mode'] | undefined;
   readonly allowedAgentIds?: readonly string[] | undefined;
   readonly policyMetadata?: Readonly<Record<string, string>> | undefined;
+  readonly agentGroupId?: string | undefined;
   readonly filename?: string | undefined;
   readonly mimeType?: string | undefined;
   readonly partSize?: number | undefined;
@@ -58,7 +59,9 @@ function checkSame(claims: PlanClaims, wish: Wish): void {
     if (wish[field] !== undefined && wish[field] !== claims[field]) throw mismatched(field);
   }
   if (wish.partSize !== undefined && wish.partSize !== claims.geometry.partSize) throw mismatched('partSize');
-  // A template may have added labels to the sender's own.
+  // A plan that was made without the group does not have its limits.
+  if (wish.agentGroupId !== undefined && wish.agentGroupId !== claims.agentGroupId) throw mismatched('agentGroupId');
+  // A template or group may have added labels to the sender's own.
   for (const [name, value] of Object.entries(wish.policyMetadata ?? {})) {
     if (!Object.hasOwn(release.metadata, name) || release.metadata[name] !== value) throw mismatched('policyMetadata');
   }
