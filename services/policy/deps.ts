@@ -1,13 +1,16 @@
 /** What the handlers of this service are made from. */
 import type { Clock } from '../../shared/clock.ts';
 import type { DomainEvent } from '../../shared/events.ts';
+import type { Bus } from '../../shared/rpc.ts';
 import type { PlanKey } from '../../shared/tokens.ts';
 import type { TransferBounds } from './domain/geometry.ts';
 import type { TtlBounds } from './domain/release.ts';
 import type { agentKeysStore } from './store/agent-keys.ts';
 import type { answersStore } from './store/answers.ts';
 import type { fetchesStore } from './store/fetches.ts';
+import type { ownSharesStore } from './store/own-shares.ts';
 import type { ownersStore } from './store/owners.ts';
+import type { passcodeTriesStore, TryLimit } from './store/passcode-tries.ts';
 import type { sharesStore } from './store/shares.ts';
 
 export type Store =
@@ -15,10 +18,13 @@ export type Store =
   & ReturnType<typeof answersStore>
   & ReturnType<typeof fetchesStore>
   & ReturnType<typeof ownersStore>
+  & ReturnType<typeof ownSharesStore>
+  & ReturnType<typeof passcodeTriesStore>
   & ReturnType<typeof sharesStore>;
 
 export interface Deps {
   readonly store: Store;
+  readonly bus: Pick<Bus, 'call'>;
   readonly clock: Clock;
   /** Publishes an event of something that changed nothing. */
   readonly publish: (event: DomainEvent) => void;
@@ -26,6 +32,9 @@ export interface Deps {
     readonly grant: readonly Buffer[];
     readonly accessToken: readonly Buffer[];
     readonly answer: readonly Buffer[];
+    readonly shareCursor: readonly Buffer[];
+    readonly passcode: readonly Buffer[];
+    readonly requestDigest: readonly Buffer[];
     readonly plan: readonly PlanKey[];
   };
   readonly limits: {
@@ -37,6 +46,8 @@ export interface Deps {
     readonly accessTokenTtl: number;
     readonly sessionTtl: number;
     readonly anonymousCreate: boolean;
+    /** Wrong passcodes of one share, and the seconds that they count for. */
+    readonly passcode: TryLimit;
   };
   readonly baseUrl: string;
 }
