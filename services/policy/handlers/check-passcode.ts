@@ -3,6 +3,7 @@ import type { RequestContext } from '../../../shared/contract.ts';
 import { fail, type ErrorCode, type Failure, type FailureDetails } from '../../../shared/errors.ts';
 import type { Deps } from '../deps.ts';
 import { isPasscode } from '../domain/passcode.ts';
+import { makeRightPasscodes } from '../right-passcodes.ts';
 import { makeTurns } from '../turns.ts';
 
 interface Check {
@@ -19,6 +20,9 @@ interface Check {
  */
 export function makeCheckPasscode({ store, clock, keys, limits }: Pick<Deps, 'store' | 'clock' | 'keys' | 'limits'>) {
   const takeTurn = makeTurns();
+  const right = makeRightPasscodes(clock);
+
+  const isRight = async (passcode: string, passcodeHash: string) => right.has(passcodeHash, passcode) || isPasscode(passcode, passcodeHash, keys.passcode);
 
   /** @throws passcode_required, invalid_passcode, rate_limited */
   return async function checkPasscode({ shareId, passcodeHash, passcode, refuse }: Check, { deadline }: RequestContext): Promise<void> {
@@ -27,7 +31,8 @@ export function makeCheckPasscode({ store, clock, keys, limits }: Pick<Deps, 'st
       if (deadline <= clock()) throw fail('deadline_exceeded');
       const claimed = await store.claimTry(shareId, limits.passcode);
       if ('retryAfter' in claimed) throw refuse('rate_limited', { detail: 'Too many wrong passcodes were tried on this share.', retryAfter: claimed.retryAfter });
-      if (!(await isPasscode(passcode, passcodeHash, keys.passcode))) throw refuse('invalid_passcode');
+      if (!(await isRight(passcode, passcodeHash))) throw refuse('invalid_passcode');
+      right.note(passcodeHash, passcode);
       await store.returnTry(shareId, claimed);
     });
   };
