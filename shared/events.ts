@@ -16,6 +16,8 @@ export const eventTypes = {
   'share.created': 'A share was created with its policy',
   'share.resolved': 'A share was resolved',
   'share.denied': 'A resolve or fetch of a share was refused',
+  'share.updated': 'The policy of a share was changed by its owner or creator',
+  'share.revoked': 'A share was revoked before its expiry; its bytes stay until theirs',
   'share.exhausted': 'The last use of a share was spent',
   'share.expired': 'A share reached its expiry',
   'share.ended': 'A share ended with its transfer',

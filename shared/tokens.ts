@@ -2,7 +2,7 @@
 import { createHash, createHmac, createPrivateKey, createPublicKey, hkdfSync, timingSafeEqual, type KeyObject } from 'node:crypto';
 
 /** What a derived key is for; two purposes never share a key. */
-export type Purpose = 'delete token' | 'grant' | 'access token' | 'plan' | 'cursor' | 'answer';
+export type Purpose = 'delete token' | 'grant' | 'access token' | 'plan' | 'cursor' | 'share cursor' | 'passcode' | 'request digest' | 'answer';
 
 /** One key for each entry of AEX_SECRET, newest first: the first makes, all verify. */
 export function deriveKeys(secrets: readonly Buffer[], purpose: Purpose): Buffer[] {
@@ -11,6 +11,11 @@ export function deriveKeys(secrets: readonly Buffer[], purpose: Purpose): Buffer
 
 function macOf(key: Buffer, text: string): Buffer {
   return createHmac('sha256', key).update(text).digest();
+}
+
+/** A digest of a secret that whoever reads it cannot try guesses against: that takes the key. */
+export function keyedDigest(secret: string, keys: readonly Buffer[]): string {
+  return macOf(keys[0]!, secret).toString('base64url');
 }
 
 /** Constant-time comparison of a given MAC with the one that belongs to the text, under any of the keys. */

@@ -46,8 +46,9 @@ const credentials = html`
 <tr><th scope="row">Agent key</th><td><code>agk_…</code></td><td><code>Authorization: Bearer</code></td><td>resolve, grants, uploads in the agent’s name</td></tr>
 <tr><th scope="row">Access token</th><td><code>aat_…</code></td><td><code>Authorization: Bearer</code></td><td>resolve, for 15 minutes</td></tr>
 <tr><th scope="row">Grant</th><td><code>agrt_…</code></td><td><code>X-Access-Grant</code></td><td>one fetch of one target</td></tr>
+<tr><th scope="row">Passcode</th><td>the sender’s choice</td><td><code>X-Share-Passcode</code></td><td>fetching from a share that has one</td></tr>
 <tr><th scope="row">Delete token</th><td><code>dlt_…</code></td><td><code>X-Delete-Token</code></td><td>deleting one transfer</td></tr>
-<tr><th scope="row">Owner session</th><td><code>aos_…</code></td><td>cookie, or <code>Authorization: Bearer</code></td><td>keys, audit, the owner’s own transfers</td></tr>
+<tr><th scope="row">Owner session</th><td><code>aos_…</code></td><td>cookie, or <code>Authorization: Bearer</code></td><td>keys, audit, the owner’s own shares and transfers</td></tr>
 </tbody>
 </table>
 </div>

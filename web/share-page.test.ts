@@ -48,6 +48,22 @@ describe('share page', () => {
     expect(page).not.toContain('share_id=');
   });
 
+  test('a share with a passcode has a form for the script and a command with the header, and no address that works by itself', () => {
+    const page = sharePage({ share: { ...share, passcodeRequired: true }, baseUrl, now });
+    expect(page).toMatch(/<form class="passcode" data-address="\/api\/dl\/trf_b2\?share_id=shr_a1" data-filename="report.pdf"[^>]* hidden>/);
+    expect(page).not.toMatch(/<input[^>]* name=|<form[^>]* (action|method)=/);
+    expect(page).not.toContain('<a class="button"');
+    expect(page).toContain(`curl -fsS -H &quot;X-Share-Passcode: $PASSCODE&quot; -o &#39;./report.pdf&#39; &#39;${address}&#39;`);
+    expect(page).not.toContain('better fetched from a terminal');
+    expect(sharePage({ share: { ...share, size: 2 ** 31, passcodeRequired: true }, baseUrl, now })).toContain('better fetched from a terminal');
+  });
+
+  test('an agent share with a passcode has it in the command of the fetch', () => {
+    const page = sharePage({ share: { ...share, mode: 'agent', passcodeRequired: true }, baseUrl, now });
+    expect(page).toContain('-H &quot;X-Access-Grant: $grant&quot; -H &quot;X-Share-Passcode: $PASSCODE&quot; -o');
+    expect(page).not.toContain('<form');
+  });
+
   test('a share past its expiry is gone, whatever else it says', () => {
     expect(sharePage({ share, baseUrl, now: Date.parse(share.expiresAt) })).toBe(goneSharePage({ baseUrl }));
   });

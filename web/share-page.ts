@@ -81,10 +81,29 @@ function openFetching(share: Share, baseUrl: string): Html {
   return html`
 <section aria-labelledby="fetch">
 <h2 id="fetch" class="unseen">Fetch</h2>
-<p><a class="button" href="${address}" rel="nofollow noreferrer" download>Download <span class="button-size">${readableSize(share.size)}</span></a></p>
+${share.passcodeRequired ? passcodeForm(share, baseUrl) : html`<p><a class="button" href="${address}" rel="nofollow noreferrer" download>Download <span class="button-size">${readableSize(share.size)}</span></a></p>`}
 ${left !== undefined && html`<p class="hint">${left === 1 ? 'This works once: starting the download spends the last use.' : 'Each download spends one use. Looking at this page spends none.'}</p>`}
-${codeBlock({ id: 'curl', label: 'From a terminal', text: `curl -fsS -o ${saveAs(share)} ${shellQuoted(address)}` })}
+${codeBlock({ id: 'curl', label: share.passcodeRequired ? 'From a terminal, with the passcode in PASSCODE' : 'From a terminal', text: `curl -fsS ${passcodeOption(share)}-o ${saveAs(share)} ${shellQuoted(address)}` })}
 </section>`;
+}
+
+/** Shows itself only where the script runs, which sends the passcode in a header: in an address it would stay in histories and logs. */
+function passcodeForm(share: Share, baseUrl: string): Html {
+  return html`<p>This file is locked with a passcode. Its sender gave it to you separately.</p>
+<form class="passcode" data-address="${rootOf(baseUrl)}/api/dl/${share.targetId}?share_id=${share.shareId}" data-filename="${savedName(share.filename)}" autocomplete="off" hidden>
+<label for="passcode">Passcode</label>
+<input id="passcode" type="password" required maxlength="256" autocomplete="off" autocapitalize="none" spellcheck="false">
+<button type="submit" class="button">Download <span class="button-size">${readableSize(share.size)}</span></button>
+<p class="passcode-status" role="alert"></p>
+</form>
+${share.size > largeInBrowser && html`<p class="hint">A file of this size is better fetched from a terminal: the browser holds all of it before it saves it.</p>`}`;
+}
+
+/** Bytes. */
+const largeInBrowser = 512 * 1_024 ** 2;
+
+function passcodeOption(share: Share): string {
+  return share.passcodeRequired ? '-H "X-Share-Passcode: $PASSCODE" ' : '';
 }
 
 function agentFetching(share: Share, baseUrl: string): Html {
@@ -92,7 +111,7 @@ function agentFetching(share: Share, baseUrl: string): Html {
 <section aria-labelledby="fetch">
 <h2 id="fetch">Fetch it as an agent</h2>
 <p>Only agents on the allow list of this share can fetch it. An allowed agent asks for a one-time grant with its key, then fetches with the grant.</p>
-${codeBlock({ id: 'curl', label: 'With the agent key in AEX_AGENT_KEY', text: agentCommands(share, baseUrl) })}
+${codeBlock({ id: 'curl', label: share.passcodeRequired ? 'With the agent key in AEX_AGENT_KEY, and the passcode in PASSCODE' : 'With the agent key in AEX_AGENT_KEY', text: agentCommands(share, baseUrl) })}
 <p class="hint">A grant works once. To try again, ask for a new one: paste both steps again.</p>
 </section>`;
 }
@@ -101,7 +120,7 @@ function agentCommands(share: Share, baseUrl: string): string {
   return `grant=$(curl -fsS ${shellQuoted(`${baseUrl}/api/agent/grants`)} \\
   -H "Authorization: Bearer $AEX_AGENT_KEY" -H 'Content-Type: application/json' \\
   -d ${shellQuoted(JSON.stringify({ shareId: share.shareId }))} | sed -n 's/.*"accessToken":"\\([^"]*\\)".*/\\1/p')
-curl -fsS -H "X-Access-Grant: $grant" -o ${saveAs(share)} ${shellQuoted(`${baseUrl}/api/dl/${share.targetId}`)}`;
+curl -fsS -H "X-Access-Grant: $grant" ${passcodeOption(share)}-o ${saveAs(share)} ${shellQuoted(`${baseUrl}/api/dl/${share.targetId}`)}`;
 }
 
 /** Always a path below the present folder, so that no name is an option or standard output. */

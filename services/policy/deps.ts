@@ -1,6 +1,7 @@
 /** What the handlers of this service are made from. */
 import type { Clock } from '../../shared/clock.ts';
 import type { DomainEvent } from '../../shared/events.ts';
+import type { Bus } from '../../shared/rpc.ts';
 import type { PlanKey } from '../../shared/tokens.ts';
 import type { TransferBounds } from './domain/geometry.ts';
 import type { TtlBounds } from './domain/release.ts';
@@ -10,6 +11,8 @@ import type { fetchesStore } from './store/fetches.ts';
 import type { groupsStore } from './store/groups.ts';
 import type { ownersStore } from './store/owners.ts';
 import type { permissionsStore } from './store/permissions.ts';
+import type { ownSharesStore } from './store/own-shares.ts';
+import type { passcodeTriesStore, TryLimit } from './store/passcode-tries.ts';
 import type { sharesStore } from './store/shares.ts';
 
 export type Store =
@@ -19,10 +22,13 @@ export type Store =
   & ReturnType<typeof groupsStore>
   & ReturnType<typeof ownersStore>
   & ReturnType<typeof permissionsStore>
+  & ReturnType<typeof ownSharesStore>
+  & ReturnType<typeof passcodeTriesStore>
   & ReturnType<typeof sharesStore>;
 
 export interface Deps {
   readonly store: Store;
+  readonly bus: Pick<Bus, 'call'>;
   readonly clock: Clock;
   /** Publishes an event of something that changed nothing. */
   readonly publish: (event: DomainEvent) => void;
@@ -30,6 +36,9 @@ export interface Deps {
     readonly grant: readonly Buffer[];
     readonly accessToken: readonly Buffer[];
     readonly answer: readonly Buffer[];
+    readonly shareCursor: readonly Buffer[];
+    readonly passcode: readonly Buffer[];
+    readonly requestDigest: readonly Buffer[];
     readonly plan: readonly PlanKey[];
   };
   readonly limits: {
@@ -41,6 +50,8 @@ export interface Deps {
     readonly accessTokenTtl: number;
     readonly sessionTtl: number;
     readonly anonymousCreate: boolean;
+    /** Wrong passcodes of one share, and the seconds that they count for. */
+    readonly passcode: TryLimit;
   };
   readonly baseUrl: string;
 }

@@ -20,9 +20,11 @@ import { createShare } from './handlers/create-share.ts';
 import { describeShare } from './handlers/describe-share.ts';
 import { endShares } from './handlers/end-shares.ts';
 import { addGroupMember, createAgentGroup, deleteAgentGroup, listAgentGroups, removeGroupMember, updateAgentGroup } from './handlers/agent-groups.ts';
+import { hashPasscode } from './handlers/hash-passcode.ts';
 import { identifyCaller, makeIdentify } from './handlers/identify-caller.ts';
 import { issueGrant } from './handlers/issue-grant.ts';
 import { readSession, signIn, signOut } from './handlers/owner-session.ts';
+import { listShares, revokeShare, updateShare } from './handlers/own-shares.ts';
 import { planTransfer } from './handlers/plan-transfer.ts';
 import { readJwks } from './handlers/read-jwks.ts';
 import { resolveShare } from './handlers/resolve-share.ts';
@@ -35,6 +37,8 @@ import { fetchesStore } from './store/fetches.ts';
 import { groupsStore } from './store/groups.ts';
 import { ownersStore } from './store/owners.ts';
 import { permissionsStore } from './store/permissions.ts';
+import { ownSharesStore } from './store/own-shares.ts';
+import { passcodeTriesStore } from './store/passcode-tries.ts';
 import { sharesStore } from './store/shares.ts';
 import { startSweeper } from './sweeper.ts';
 
@@ -59,6 +63,8 @@ const settingsShape = {
   GRANT_TTL_SECONDS: integerSetting({ min: 1, max: 300, default: 120 }),
   ACCESS_TOKEN_TTL_SECONDS: integerSetting({ min: 30, max: 3_600, default: 900 }),
   SESSION_TTL_SECONDS: integerSetting({ min: 300, max: week * 5, default: week }),
+  PASSCODE_TRIES: integerSetting({ min: 1, max: 1_000, default: 10 }),
+  PASSCODE_WINDOW_SECONDS: integerSetting({ min: 1, max: 86_400, default: 900 }),
   SWEEP_SECONDS: integerSetting({ min: 1, max: 3_600, default: 5 }),
   REQUEST_LIMIT: integerSetting({ min: 1, max: 100_000, default: 512 }),
 };
@@ -69,7 +75,7 @@ await runService('policy', settingsShape, async ({ settings, bus, log }) => {
   const database = openDatabase(settings.DATABASE_URL, settings.DATABASE_POOL, log);
   await database.migrate(new URL('./store/migrations/', import.meta.url));
   const relay = startRelay(bus, database, 'policy', log);
-  const deps = makeDeps(settings, database, relay.publish);
+  const deps = makeDeps(settings, { database, bus, publish: relay.publish });
   await createFirstOwner(deps.store, settings, log);
   const sweeper = startSweeper(deps, log, settings.SWEEP_SECONDS);
   const identify = makeIdentify(deps);
@@ -79,8 +85,12 @@ await runService('policy', settingsShape, async ({ settings, bus, log }) => {
     contracts: { ...policyContracts, ...healthOf('policy') },
     handlers: {
       planTransfer: planTransfer(deps),
+      hashPasscode: hashPasscode(deps),
       readJwks: readJwks(deps),
       resolveShare: resolveShare(deps),
+      listShares: listShares(deps),
+      updateShare: updateShare(deps),
+      revokeShare: revokeShare(deps),
       describeShare: describeShare(deps),
       createShare: createShare(deps),
       endShares: endShares(deps),
@@ -122,20 +132,23 @@ await runService('policy', settingsShape, async ({ settings, bus, log }) => {
   };
 });
 
-function makeDeps(settings: Settings, database: Database, publish: Deps['publish']): Deps {
+function makeDeps(settings: Settings, { database, ...parts }: Pick<Deps, 'bus' | 'publish'> & { database: Database }): Deps {
   const secrets = settings.AEX_SECRET;
   return {
     store: {
       ...agentKeysStore(database), ...answersStore(database), ...fetchesStore(database), ...groupsStore(database),
-      ...ownersStore(database), ...permissionsStore(database), ...sharesStore(database),
+      ...ownersStore(database), ...ownSharesStore(database), ...passcodeTriesStore(database), ...permissionsStore(database), ...sharesStore(database),
     },
     clock: systemClock,
-    publish,
+    ...parts,
     baseUrl: settings.BASE_URL,
     keys: {
       grant: deriveKeys(secrets, 'grant'),
       accessToken: deriveKeys(secrets, 'access token'),
       answer: deriveKeys(secrets, 'answer'),
+      shareCursor: deriveKeys(secrets, 'share cursor'),
+      passcode: deriveKeys(secrets, 'passcode'),
+      requestDigest: deriveKeys(secrets, 'request digest'),
       plan: derivePlanKeys(secrets),
     },
     limits: {
@@ -153,6 +166,7 @@ function makeDeps(settings: Settings, database: Database, publish: Deps['publish
       accessTokenTtl: settings.ACCESS_TOKEN_TTL_SECONDS,
       sessionTtl: settings.SESSION_TTL_SECONDS,
       anonymousCreate: settings.ANONYMOUS_CREATE === 'allow',
+      passcode: { tries: settings.PASSCODE_TRIES, window: settings.PASSCODE_WINDOW_SECONDS },
     },
   };
 }

@@ -9,6 +9,7 @@ export function startSweeper({ store, clock }: Pick<Deps, 'store' | 'clock'>, lo
     expireShares: () => store.expireShares(eventOfService('policy', clock(), { eventType: 'share.expired', targetType: 'share', targetId: null })),
     purgeShares: store.purgeShares,
     purgeFetches: store.purgeFetches,
+    purgeTries: store.purgeTries,
     purgeAnswers: store.purgeAnswers,
     purgeSessions: store.purgeSessions,
   };

@@ -17,6 +17,7 @@ export interface Deps {
   readonly keys: {
     readonly deleteToken: readonly Buffer[];
     readonly plan: readonly PlanKey[];
+    readonly requestDigest: readonly Buffer[];
   };
   readonly baseUrl: string;
   /** Seconds. */

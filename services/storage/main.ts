@@ -27,6 +27,7 @@ import { initUpload } from './handlers/init-upload.ts';
 import { openPart } from './handlers/open-part.ts';
 import { openSingle } from './handlers/open-single.ts';
 import { openTransfer } from './handlers/open-transfer.ts';
+import { keepTransfer } from './handlers/keep-transfer.ts';
 import { ownContext } from './handlers/release-transfer.ts';
 import { readUploadStatus } from './handlers/read-upload-status.ts';
 import { storeSmall } from './handlers/store-small.ts';
@@ -76,6 +77,7 @@ await runService('storage', settingsShape, async ({ settings, bus, log }) => {
       readUploadStatus: readUploadStatus(deps),
       openTransfer: openTransfer(deps),
       deleteTransfer: deleteTransfer(deps),
+      keepTransfer: keepTransfer(deps),
       readHealth: async () => ({ ready: await database.isReady() }),
     },
     identify: identifyBy(bus),
@@ -104,6 +106,7 @@ function makeDeps(settings: Settings, database: Database, bus: Bus): Deps {
     settled: makeSettled(),
     keys: {
       deleteToken: deriveKeys(settings.AEX_SECRET, 'delete token'),
+      requestDigest: deriveKeys(settings.AEX_SECRET, 'request digest'),
       plan: derivePlanKeys(settings.AEX_SECRET),
     },
     baseUrl: settings.BASE_URL,

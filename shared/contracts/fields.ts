@@ -56,6 +56,22 @@ export const allowedAgentIds = z.array(agentId).max(100).transform((ids) => [...
 export const mode = z.enum(['open', 'agent']);
 export const templateId = z.enum(['public', 'public-once', 'agent-only', 'expiring-handoff', 'passcode-ready']);
 
+/**
+ * The passcode of a share: 4 to 128 characters. No control characters, and no space at an end: it travels in a header.
+ * In no answer, row, event or log is it ever found again.
+ */
+export const passcode = z
+  .string()
+  .refine((value) => value.isWellFormed(), 'must be well-formed text')
+  .refine((value) => [...value].length >= 4 && [...value].length <= 128, 'must be 4 to 128 characters')
+  .refine((value) => !/^\s|\s$|[\p{Cc}\p{Zl}\p{Zp}]/u.test(value), 'must not contain control characters, nor begin or end with a space');
+
+/** What is kept of a passcode. */
+export const passcodeHash = z.string().max(256);
+
+/** Shown where a fetch needs the passcode, and absent elsewhere. */
+export const passcodeRequired = z.literal(true).optional().describe('A fetch needs the passcode in X-Share-Passcode');
+
 /** Seconds. The upper bound is a setting of the deployment, checked where the plan is made. */
 export const ttl = z.int().min(30);
 export const maxUses = z.int().min(1).max(1_000_000_000);
@@ -71,6 +87,7 @@ export const policyFields = {
   policyTemplateId: templateId.optional(),
   agentGroupId: agentGroupId.optional().describe('Fills in the policy defaults of one of your agent groups'),
   policyMetadata: metadata.optional(),
+  passcode: passcode.optional().describe('A fetch then needs it in X-Share-Passcode'),
 };
 
 /** What every creation route answers. */

@@ -16,6 +16,10 @@ export const release = z.strictObject({
 });
 export type Release = z.output<typeof release>;
 
+/** A release as the services hold it: with what a passcode is checked against. */
+export const heldRelease = release.extend({ passcodeHash: fields.passcodeHash.optional() });
+export type HeldRelease = z.output<typeof heldRelease>;
+
 export const geometry = z.strictObject({
   partSize: z.int().describe('Bytes of every part but the last'),
   partCount: z.int().optional().describe('Absent when the size was not given'),
@@ -36,7 +40,7 @@ export const planClaims = z.strictObject({
   sha256: fields.sha256.optional(),
   maxBytes: z.int(),
   geometry,
-  release,
+  release: heldRelease,
   /** The group whose defaults were filled in, so that the lane can tell the same request from another. */
   agentGroupId: fields.agentGroupId.optional(),
   iss: z.string(),
@@ -78,12 +82,20 @@ export const plans = defineContracts({
       lane,
       geometry,
       capacity: z.strictObject({ maxBytes: z.int(), maxParts: z.int() }),
-      release,
+      release: release.extend({ passcodeRequired: fields.passcodeRequired }),
       expiresAt: fields.dateTime,
       fallback: z.array(z.strictObject({ lane, when: z.string() })),
       upload: z.strictObject({ method: z.string(), url: z.string(), headers: z.record(z.string(), z.string()) }),
     }),
     errors: ['payload_too_large', 'group_not_found', 'idempotency_key_reused', 'agent_auth_required', 'invalid_agent_credential', 'invalid_owner_credential', 'forbidden_origin'],
+  },
+  hashPasscode: {
+    service: 'policy',
+    summary: 'Hash the passcode of a request that has a plan; one that was planned must be the same',
+    accepts: [],
+    input: z.strictObject({ passcode: fields.passcode, planned: fields.passcodeHash.optional() }),
+    output: z.strictObject({ passcodeHash: fields.passcodeHash }),
+    errors: ['plan_mismatch'],
   },
   readJwks: {
     service: 'policy',

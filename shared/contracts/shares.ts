@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { defineContracts } from '../contract.ts';
 import * as fields from './fields.ts';
-import { release } from './plans.ts';
+import { heldRelease } from './plans.ts';
 
 export const policy = z.strictObject({
   mode: fields.mode,
@@ -10,6 +10,7 @@ export const policy = z.strictObject({
   expiresAt: fields.dateTime,
   maxUses: fields.maxUses.optional(),
   metadata: z.record(z.string(), z.string()),
+  passcodeRequired: fields.passcodeRequired,
 });
 
 const shareType = z.enum(['file', 'pipe', 'folder']);
@@ -21,6 +22,40 @@ const target = z.strictObject({
   size: z.int().min(0),
 });
 
+/** What resolving a share shows. */
+const shareFields = {
+  id: fields.shareId,
+  shareId: fields.shareId.describe('Legacy alias of id'),
+  type: shareType,
+  targetId: z.string(),
+  fileId: z.string().optional(),
+  pipeId: z.string().optional().describe('Legacy alias of targetId on file shares'),
+  folderId: z.string().optional(),
+  filename: z.string().optional(),
+  mimeType: z.string().optional(),
+  size: z.int().min(0).optional(),
+  expiresAt: fields.dateTime.optional(),
+  policy,
+  createdByUserId: z.string().nullable(),
+  createdByAgentId: z.string().nullable(),
+  authMode: fields.mode.describe('Legacy alias of policy.mode'),
+};
+
+/** `exhausted`: every use is spent. `deleted`: its transfer was. Of those that ended, the owner sees the last days' only. */
+export const shareStates = ['active', 'exhausted', 'expired', 'revoked', 'deleted'] as const;
+const state = z.enum(shareStates);
+
+/** What a share shows to its owner and to the agent that created it. */
+const ownShare = z.strictObject({
+  ...shareFields,
+  state,
+  uses: z.int().min(0).describe('Counted on agent shares, and on open shares while they have a cap'),
+  remainingUses: z.int().min(0).optional().describe('Absent without a cap'),
+  createdAt: fields.dateTime,
+});
+
+const byItsOwner = ['owner_auth_required', 'invalid_owner_credential', 'invalid_agent_credential'] as const;
+
 export const shares = defineContracts({
   resolveShare: {
     service: 'policy',
@@ -28,24 +63,51 @@ export const shares = defineContracts({
     accepts: ['agent_key', 'access_token'],
     http: { method: 'GET', path: '/api/share/{shareId}', status: 200 },
     input: z.strictObject({ shareId: fields.shareId }),
-    output: z.strictObject({
-      id: fields.shareId,
-      shareId: fields.shareId.describe('Legacy alias of id'),
-      type: shareType,
-      targetId: z.string(),
-      fileId: z.string().optional(),
-      pipeId: z.string().optional().describe('Legacy alias of targetId on file shares'),
-      folderId: z.string().optional(),
-      filename: z.string().optional(),
-      mimeType: z.string().optional(),
-      size: z.int().min(0).optional(),
-      expiresAt: fields.dateTime.optional(),
-      policy,
-      createdByUserId: z.string().nullable(),
-      createdByAgentId: z.string().nullable(),
-      authMode: fields.mode.describe('Legacy alias of policy.mode'),
-    }),
+    output: z.strictObject(shareFields),
     errors: ['agent_auth_required', 'invalid_agent_credential', 'agent_not_allowed_for_share', 'share_not_found_or_expired'],
+  },
+  listShares: {
+    service: 'policy',
+    summary: 'List your own shares, newest first: an owner all of theirs, an agent those it created',
+    accepts: ['owner_session', 'agent_key'],
+    required: 'owner_auth_required',
+    http: { method: 'GET', path: '/api/shares', status: 200, query: ['state', 'mode', 'agentId', 'targetId', 'limit', 'cursor'] },
+    input: z.strictObject({
+      state: state.optional(),
+      mode: fields.mode.optional(),
+      agentId: fields.agentId.optional().describe('The agent that created the share'),
+      targetId: fields.text(128).optional(),
+      limit: z.int().min(1).max(200).default(50),
+      cursor: z.string().max(1_024).optional(),
+    }),
+    output: z.strictObject({ count: z.int().min(0), shares: z.array(ownShare), nextCursor: z.string().nullable() }),
+    errors: [...byItsOwner, 'invalid_cursor'],
+  },
+  updateShare: {
+    service: 'policy',
+    summary: 'Change the policy of a share of your own',
+    accepts: ['owner_session', 'agent_key'],
+    required: 'owner_auth_required',
+    http: { method: 'PATCH', path: '/api/share/{shareId}', status: 200 },
+    input: z.strictObject({
+      shareId: fields.shareId,
+      expiresAt: fields.dateTime.optional().describe('In the future; the bytes are kept as long as that'),
+      maxUses: fields.maxUses.nullable().optional().describe('Not below the uses that are spent; null removes the cap'),
+      allowedAgentIds: fields.allowedAgentIds.optional().describe('Agent shares only'),
+      metadata: fields.metadata.optional().describe('Replaces all labels'),
+    }),
+    output: ownShare,
+    errors: [...byItsOwner, 'forbidden_origin', 'share_not_found_or_expired'],
+  },
+  revokeShare: {
+    service: 'policy',
+    summary: 'Revoke a share of your own; again answers the same. Its bytes stay until their expiry',
+    accepts: ['owner_session', 'agent_key'],
+    required: 'owner_auth_required',
+    http: { method: 'DELETE', path: '/api/share/{shareId}', status: 200 },
+    input: z.strictObject({ shareId: fields.shareId }),
+    output: z.strictObject({ id: fields.shareId, revoked: z.literal(true) }),
+    errors: [...byItsOwner, 'forbidden_origin', 'share_not_found_or_expired'],
   },
   describeShare: {
     service: 'policy',
@@ -60,6 +122,7 @@ export const shares = defineContracts({
       expiresAt: fields.dateTime,
       maxUses: fields.maxUses.optional(),
       remainingUses: z.int().min(0).optional(),
+      passcodeRequired: fields.passcodeRequired,
     }),
     errors: ['share_not_found_or_expired'],
   },
@@ -72,7 +135,7 @@ export const shares = defineContracts({
       targetId: fields.transferId,
       target,
       creator: fields.creator,
-      release,
+      release: heldRelease,
       expiresAt: fields.dateTime,
     }),
     output: z.strictObject({ shareId: fields.shareId }),
@@ -95,6 +158,7 @@ export const shares = defineContracts({
       targetId: fields.transferId,
       shareId: fields.shareId.optional(),
       grant: z.string().max(1_024).optional(),
+      passcode: z.string().max(1_024).optional(),
     }),
     output: z.strictObject({
       shareId: fields.shareId,
@@ -102,7 +166,7 @@ export const shares = defineContracts({
       spent: z.boolean(),
       remainingUses: z.int().min(0).optional(),
     }),
-    errors: ['share_not_found_or_expired', 'share_use_limit_exceeded', 'share_id_required', 'grant_required', 'invalid_grant', 'grant_already_used', 'transfer_not_found'],
+    errors: ['share_not_found_or_expired', 'share_use_limit_exceeded', 'share_id_required', 'grant_required', 'invalid_grant', 'grant_already_used', 'passcode_required', 'invalid_passcode', 'rate_limited', 'transfer_not_found'],
   },
   returnUse: {
     service: 'policy',

@@ -17,7 +17,7 @@ export const transfers = defineContracts({
     accepts: [],
     http: {
       method: 'GET', path: '/api/dl/{id}', status: 200, query: ['share_id'], handled: true, responseType: 'application/octet-stream',
-      headers: { grant: 'X-Access-Grant', range: 'Range' },
+      headers: { grant: 'X-Access-Grant', passcode: 'X-Share-Passcode', range: 'Range' },
     },
     input: z.strictObject({ id: fields.transferId, metadataOnly: z.boolean().default(false) }),
     output: z.strictObject({
@@ -29,7 +29,15 @@ export const transfers = defineContracts({
       /** Absent when the bytes came with the answer. */
       ticket: readTicket.optional(),
     }),
-    errors: ['transfer_not_found', 'share_id_required', 'grant_required', 'share_not_found_or_expired', 'share_use_limit_exceeded', 'invalid_grant', 'grant_already_used', 'range_not_satisfiable', 'precondition_failed', 'forbidden'],
+    errors: ['transfer_not_found', 'share_id_required', 'grant_required', 'share_not_found_or_expired', 'share_use_limit_exceeded', 'invalid_grant', 'grant_already_used', 'passcode_required', 'invalid_passcode', 'rate_limited', 'range_not_satisfiable', 'precondition_failed', 'forbidden'],
+  },
+  keepTransfer: {
+    service: 'storage',
+    summary: 'Keep the bytes of a transfer at least until a time; never shortens',
+    accepts: [],
+    input: z.strictObject({ id: fields.transferId, until: fields.dateTime }),
+    output: z.strictObject({ expiresAt: fields.dateTime }),
+    errors: ['transfer_not_found'],
   },
   deleteTransfer: {
     service: 'storage',

@@ -21,7 +21,6 @@ const unreached: Partial<Record<ErrorCode, string>> = {
   import_upstream_failed: 'URL import',
   import_timed_out: 'URL import',
   upload_offset_mismatch: 'TUS adapter',
-  rate_limited: 'rate limits',
   operation_in_progress: 'folder completion',
 };
 

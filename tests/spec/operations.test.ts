@@ -187,7 +187,7 @@ describe('what no route serves', () => {
     });
 
   test.each([
-    ['POST', '/healthz', 'GET'], ['DELETE', '/api/transfer-plan', 'POST'], ['POST', '/api/share/shr_abc', 'GET'], ['PUT', '/api/owner/session', 'DELETE, GET, POST'], ['PATCH', '/api/dl/trf_abc', 'DELETE, GET, HEAD'],
+    ['POST', '/healthz', 'GET'], ['DELETE', '/api/transfer-plan', 'POST'], ['POST', '/api/share/shr_abc', 'DELETE, GET, PATCH'], ['PUT', '/api/owner/session', 'DELETE, GET, POST'], ['PATCH', '/api/dl/trf_abc', 'DELETE, GET, HEAD'],
     ['GET', '/api/lane/single/pln_abc', 'PUT'], ['PUT', '/api/agent/keys', 'GET, POST'], ['GET', '/api/agent/keys/abc', 'DELETE'], ['POST', '/api/audit', 'GET'], ['POST', '/docs', 'GET'], ['OPTIONS', '/api/audit', 'GET'],
     ['POST', '/s/shr_abc', 'GET'], ['GET', '/api/agent/auth', 'POST'], ['GET', '/api/agent/grants', 'POST'], ['PROPFIND', '/api/audit', 'GET'], ['TRACE', '/healthz', 'GET'],
   ])('%s %s answers method_not_allowed and allows %s', async (method, path, allowed) => {

@@ -1,4 +1,4 @@
-/* Copy buttons: shown only where this script runs. */
+/* Copy buttons, and the passcode of a share: shown only where this script runs. */
 'use strict';
 
 function announce(text) {
@@ -34,4 +34,50 @@ async function copy(button) {
 for (const button of document.querySelectorAll('button[data-copy]')) {
   button.hidden = false;
   button.addEventListener('click', () => copy(button));
+}
+
+/* A header holds bytes: the passcode goes as UTF-8. */
+function asHeader(text) {
+  return String.fromCharCode(...new TextEncoder().encode(text));
+}
+
+function save(blob, filename) {
+  const link = document.createElement('a');
+  link.href = URL.createObjectURL(blob);
+  link.download = filename;
+  document.body.append(link);
+  link.click();
+  link.remove();
+  setTimeout(() => URL.revokeObjectURL(link.href), 60000);
+}
+
+async function refusalOf(response) {
+  const problem = await response.json().catch(() => ({}));
+  const wait = Number(response.headers.get('Retry-After'));
+  if (problem.code === 'rate_limited' && wait > 0) return `Too many wrong passcodes were tried. Try again in ${Math.ceil(wait / 60)} min.`;
+  return problem.title ? `${problem.title}.` : 'The download failed.';
+}
+
+async function fetchWithPasscode(form) {
+  const { address, filename } = form.dataset;
+  const [input, button, status] = [form.querySelector('input'), form.querySelector('button'), form.querySelector('[role=alert]')];
+  button.disabled = true;
+  status.textContent = 'Fetching\u2026';
+  try {
+    const response = await fetch(address, { headers: { 'X-Share-Passcode': asHeader(input.value.trim()) } });
+    if (response.ok) save(await response.blob(), filename);
+    status.textContent = response.ok ? 'Saved.' : await refusalOf(response);
+  } catch {
+    status.textContent = 'The download failed. Check the connection and try again.';
+  }
+  button.disabled = false;
+  input.value = '';
+}
+
+for (const form of document.querySelectorAll('form.passcode')) {
+  form.hidden = false;
+  form.addEventListener('submit', (event) => {
+    event.preventDefault();
+    void fetchWithPasscode(form);
+  });
 }

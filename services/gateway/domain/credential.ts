@@ -1,4 +1,5 @@
 /** The form of a caller's credential, read from the request. Whom it belongs to is for the policy service to say (interface chapter: Authentication). */
+import { isUtf8 } from 'node:buffer';
 import type { Credential } from '../../../shared/contract.ts';
 import { hashSecret } from '../../../shared/tokens.ts';
 
@@ -17,6 +18,15 @@ export function readToken(token: string): Credential {
 export function readAuthorization(header: string): Credential {
   const [, token] = /^Bearer +([^\s,]+) *$/i.exec(header) ?? [];
   return token ? readToken(token) : { kind: 'unknown' };
+}
+
+/**
+ * The passcode of a fetch, from its header. HTTP reads header bytes as Latin-1; most clients send UTF-8, some Latin-1.
+ * What is too long for any passcode is cut, and stays too long.
+ */
+export function readPasscode(header: string): string {
+  const bytes = Buffer.from(header, 'latin1');
+  return (isUtf8(bytes) ? bytes.toString('utf8') : header).slice(0, 600);
 }
 
 /** The session cookie's name: the browser binds `__Host-` names to this very origin, but only over https. */

@@ -11,6 +11,7 @@ import { fail, failField, Failure } from '../../../shared/errors.ts';
 import type { Logger } from '../../../shared/log.ts';
 import type { Bus, CallContext } from '../../../shared/rpc.ts';
 import { contextOf, header } from '../context.ts';
+import { readPasscode } from '../domain/credential.ts';
 import { evaluate, type ByteRange, type Conditions, type Verdict } from '../domain/conditions.ts';
 import { etagOf, transferHeaders } from '../domain/transfer-headers.ts';
 
@@ -29,6 +30,7 @@ interface Fetch {
   readonly fetchId: string;
   readonly shareId: string | undefined;
   readonly grant: string | undefined;
+  readonly passcode: string | undefined;
   readonly context: CallContext;
 }
 
@@ -102,9 +104,9 @@ async function open({ bus }: FetchDeps, { id, context }: Fetch): Promise<Opened>
 }
 
 async function spend(deps: FetchDeps, fetch: Fetch): Promise<Spent> {
-  const { id: targetId, fetchId, shareId, grant, context } = fetch;
+  const { id: targetId, fetchId, shareId, grant, passcode, context } = fetch;
   try {
-    return await deps.bus.call(shares.spendUse, { fetchId, targetId, shareId, grant }, context);
+    return await deps.bus.call(shares.spendUse, { fetchId, targetId, shareId, grant, passcode }, context);
   } catch (error) {
     // No answer is not a no: what may have been spent is given back, and cannot be spent any more.
     if (error instanceof Failure && ['deadline_exceeded', 'service_unavailable', 'internal'].includes(error.code)) void giveBack(deps, fetch, true);
@@ -201,8 +203,9 @@ function readFetch(request: FastifyRequest, baseUrl: string): Fetch {
   if (shareId !== undefined && !shareIdSchema.safeParse(shareId).success) throw fail('share_not_found_or_expired');
   const grant = header(request, 'x-access-grant');
   if (grant !== undefined && (grant.length > 1_024 || !grant.startsWith('agrt_'))) throw fail('invalid_grant');
+  const passcode = header(request, 'x-share-passcode');
   const context = { ...contextOf(request, nobody, baseUrl), deadline: Date.now() + fetchDeadlineMs };
-  return { id: readId(request), fetchId: randomUUID(), shareId, grant, context };
+  return { id: readId(request), fetchId: randomUUID(), shareId, grant, passcode: passcode === undefined ? undefined : readPasscode(passcode), context };
 }
 
 function readConditions(request: FastifyRequest): Conditions {

@@ -19,6 +19,9 @@ const pagePolicy = [
   "form-action 'self'", "frame-ancestors 'none'", "base-uri 'none'",
 ].join('; ');
 
+/** The page of a share with a passcode fetches it by script: a form cannot send a header. */
+const fetchingPagePolicy = `${pagePolicy}; connect-src 'self'`;
+
 const assets = {
   'page.css': 'text/css; charset=utf-8',
   'page.js': 'text/javascript; charset=utf-8',
@@ -47,7 +50,7 @@ export function mountPages(app: FastifyInstance, { bus, baseUrl, openapi }: Moun
     if (!shareIdSchema.safeParse(shareId).success) return sendPage(reply, 404, goneSharePage({ baseUrl }));
     try {
       const share = await bus.call(shares.describeShare, { shareId }, contextOf(request, { accepts: [] }, baseUrl));
-      return sendPage(reply, 200, sharePage({ share, baseUrl, now: Date.now() }));
+      return sendPage(reply, 200, sharePage({ share, baseUrl, now: Date.now() }), share.passcodeRequired ? fetchingPagePolicy : pagePolicy);
     } catch (error) {
       return sendFailurePage(reply, toFailure(error), baseUrl);
     }
@@ -67,10 +70,10 @@ function sendFailurePage(reply: FastifyReply, failure: Failure, baseUrl: string)
   return sendPage(reply, errorTable[code].status, errorPage({ code, baseUrl, detail: details.detail, requestId: reply.request.id }));
 }
 
-function sendPage(reply: FastifyReply, status: number, page: string): FastifyReply {
+function sendPage(reply: FastifyReply, status: number, page: string, policy = pagePolicy): FastifyReply {
   return reply
     .code(status)
     .header('Content-Type', 'text/html; charset=utf-8')
-    .header('Content-Security-Policy', pagePolicy)
+    .header('Content-Security-Policy', policy)
     .send(page);
 }

@@ -16,6 +16,8 @@ export interface Share {
   readonly ownerId: string | null;
   readonly agentId: string | null;
   readonly expiresAt: Date;
+  /** What the passcode is checked against; null when none is needed. */
+  readonly passcodeHash: string | null;
 }
 
 /** Only agents on the allow list pass; matching is exact. */

@@ -14,7 +14,7 @@ export const createShare = ({ store, clock }: Pick<Deps, 'store' | 'clock'>): Ha
     await store.createShare({
       id: shareId, targetType: 'file', targetId, ...target,
       mode: release.mode, allowedAgentIds: release.allowedAgentIds, maxUses: release.maxUses ?? null, metadata: release.metadata,
-      ownerId, agentId, expiresAt: new Date(expiresAt),
+      ownerId, agentId, expiresAt: new Date(expiresAt), passcodeHash: release.passcodeHash ?? null,
     }, { ...event, actor: creatorActor(creator) });
     return { shareId };
   };

@@ -15,6 +15,7 @@ export const describeShare = ({ store }: Pick<Deps, 'store'>): Handler<typeof sh
       filename: share.filename, mimeType: share.mimeType, size: share.size,
       mode: share.mode, expiresAt: share.expiresAt.toISOString(),
       ...(share.maxUses !== null && { maxUses: share.maxUses }),
+      ...(share.passcodeHash !== null && { passcodeRequired: true as const }),
       ...(remaining !== undefined && { remainingUses: remaining }),
     };
   };

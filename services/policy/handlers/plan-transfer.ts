@@ -1,14 +1,15 @@
 /** POST /api/transfer-plan: fixes what a sender may store, and signs it. No transfer state is made. */
 import { CompactSign } from 'jose';
 import type { Caller, Handler, HandlerContext, InputOf, OutputOf } from '../../../shared/contract.ts';
-import { planHeader, planType, type plans, type PlanClaims, type Release } from '../../../shared/contracts/plans.ts';
+import { planHeader, planType, type HeldRelease, type plans, type PlanClaims } from '../../../shared/contracts/plans.ts';
 import { fail } from '../../../shared/errors.ts';
 import { eventOf } from '../../../shared/events.ts';
 import { newId } from '../../../shared/ids.ts';
-import type { PlanKey } from '../../../shared/tokens.ts';
+import { keyedDigest, type PlanKey } from '../../../shared/tokens.ts';
 import type { Deps } from '../deps.ts';
 import { chooseRoute, type Route } from '../domain/geometry.ts';
 import type { PolicyDefaults } from '../domain/group.ts';
+import { hashPasscode } from '../domain/passcode.ts';
 import { resolveRelease } from '../domain/release.ts';
 import { replayOr } from './replay.ts';
 
@@ -17,19 +18,22 @@ type Plan = OutputOf<typeof plans.planTransfer>;
 
 export const planTransfer = (deps: Deps): Handler<typeof plans.planTransfer> =>
   async function planTransfer(input, context) {
-    const { limits, store, publish, clock } = deps;
+    const { limits, store, publish, clock, keys } = deps;
     if (context.caller.type === 'anonymous' && !limits.anonymousCreate) throw fail('agent_auth_required');
+    const { passcode, ...asked } = input;
     const route = chooseRoute(input, limits.transfer);
     return replayOr(deps, {
-      contract: 'planTransfer', input, context,
+      // What tells a repeated request is stored, and a passcode is not: its digest takes our key.
+      contract: 'planTransfer', input: passcode === undefined ? asked : { ...asked, passcode: keyedDigest(passcode, keys.requestDigest) }, context,
       make: async (seal) => {
-        const release = resolveRelease(input, limits.ttl, await defaultsOf(deps, input, context.caller));
+        const chosen = resolveRelease(input, limits.ttl, await defaultsOf(deps, input, context.caller));
+        const release: HeldRelease = passcode === undefined ? chosen : { ...chosen, passcodeHash: await hashPasscode(passcode, keys.passcode) };
         const plan = await signPlan(deps, { input, context, release, route });
         const sealed = seal(plan);
         if (sealed) await store.recordAnswer(sealed);
         publish(eventOf(context, clock(), {
           eventType: 'policy.planned', targetType: 'policy', targetId: plan.planId,
-          data: { lane: plan.lane, mode: release.mode, ...(input.size && { size: input.size }), ...(input.agentGroupId && { agentGroupId: input.agentGroupId }) },
+          data: { lane: plan.lane, mode: chosen.mode, ...(input.size && { size: input.size }), ...(input.agentGroupId && { agentGroupId: input.agentGroupId }) },
         }));
         return plan;
       },
@@ -44,7 +48,7 @@ async function defaultsOf({ store }: Pick<Deps, 'store'>, { agentGroupId }: Want
   return defaults;
 }
 
-async function signPlan({ keys, clock, limits, baseUrl }: Deps, plan: { input: Wanted; context: HandlerContext; release: Release; route: Route }): Promise<Plan> {
+async function signPlan({ keys, clock, limits, baseUrl }: Deps, plan: { input: Wanted; context: HandlerContext; release: HeldRelease; route: Route }): Promise<Plan> {
   const { input, context, release, route } = plan;
   const issuedAt = Math.floor(clock() / 1_000);
   const claims: PlanClaims = {
@@ -59,10 +63,11 @@ async function signPlan({ keys, clock, limits, baseUrl }: Deps, plan: { input: W
     iss: baseUrl, iat: issuedAt, exp: issuedAt + limits.planTtl,
   };
   const signed = await sign(claims, keys.plan[0]!);
+  const { passcodeHash, ...shown } = release;
   return {
     planId: claims.planId, plan: signed, lane: route.lane, geometry: route.geometry,
     capacity: { maxBytes: route.maxBytes, maxParts: limits.transfer.maxParts },
-    release, expiresAt: new Date(claims.exp * 1_000).toISOString(), fallback: route.fallback,
+    release: { ...shown, ...(passcodeHash !== undefined && { passcodeRequired: true }) }, expiresAt: new Date(claims.exp * 1_000).toISOString(), fallback: route.fallback,
     upload: uploadOf(baseUrl, claims, signed),
   };
 }

@@ -24,7 +24,8 @@ export const resolveShare = ({ store, clock, publish }: Deps): Handler<typeof sh
     return describe(share);
   };
 
-function describe(share: Share): OutputOf<typeof shares.resolveShare> {
+/** A share as resolving it shows it. */
+export function describe(share: Share): OutputOf<typeof shares.resolveShare> {
   const expiresAt = share.expiresAt.toISOString();
   return {
     id: share.id, shareId: share.id, type: share.targetType, targetId: share.targetId,
@@ -34,6 +35,7 @@ function describe(share: Share): OutputOf<typeof shares.resolveShare> {
       mode: share.mode, allowedAgentIds: [...share.allowedAgentIds], expiresAt,
       ...(share.maxUses !== null && { maxUses: share.maxUses }),
       metadata: share.metadata,
+      ...(share.passcodeHash !== null && { passcodeRequired: true as const }),
     },
     createdByUserId: share.ownerId, createdByAgentId: share.agentId, authMode: share.mode,
   };

@@ -27,7 +27,7 @@ async function newShare(facts: Partial<Share> = {}): Promise<Omit<Share, 'uses'>
   const share = {
     id: newId('share'), targetType: 'file' as const, targetId: newId('transfer'), filename: 'a', mimeType: 'text/plain', size: 1,
     mode: 'open' as const, allowedAgentIds: [], maxUses: null, metadata: {}, ownerId: 'own_1', agentId: null,
-    expiresAt: new Date(Date.now() + 60_000), ...facts,
+    expiresAt: new Date(Date.now() + 60_000), passcodeHash: null, ...facts,
   };
   await store.createShare(share, event('share.created'));
   return share;
@@ -97,6 +97,31 @@ describe('spending a grant', () => {
     const share = await agentShare({ maxUses: 5 });
     const spent = await Promise.all(Array.from({ length: 50 }, () => store.spendGrant(grantFetch(share), spending())));
     expect(spent.filter((one) => typeof one === 'object')).toHaveLength(5);
+  });
+});
+
+describe('a share with a passcode', () => {
+  test('lets an open fetch through only when its own passcode was checked', async () => {
+    const share = await newShare({ maxUses: 1, passcodeHash: 'hash' });
+    for (const passcodeHash of [undefined, null, 'other']) {
+      const found = await store.spendOpenUse({ ...openFetch(share), ...(passcodeHash !== undefined && { passcodeHash }) }, spending());
+      expect(found).toMatchObject({ passcodeHash: 'hash', uses: null });
+    }
+    expect(await usesOf(share)).toBe(0);
+    expect(await store.spendOpenUse({ ...openFetch(share), passcodeHash: 'hash' }, spending())).toMatchObject({ uses: 1 });
+  });
+
+  test('leaves a grant unused until its passcode was checked', async () => {
+    const share = await agentShare({ passcodeHash: 'hash' });
+    const fetch = grantFetch(share);
+    expect(await store.spendGrant(fetch, spending())).toBe('refused');
+    expect(await store.isGrantUsed(fetch.grantId)).toBe(false);
+    expect(await store.spendGrant({ ...fetch, passcodeHash: 'hash' }, spending())).toMatchObject({ uses: 1 });
+  });
+
+  test('a passcode that no share asks for lets nothing through either', async () => {
+    const share = await agentShare();
+    expect(await store.spendGrant({ ...grantFetch(share), passcodeHash: 'hash' }, spending())).toBe('refused');
   });
 });
 

@@ -7,6 +7,8 @@ interface OpenFetch {
   readonly fetchId: string;
   readonly shareId: string;
   readonly targetId: string;
+  /** What the passcode of this fetch was checked against. A share that has another one lets nothing through. */
+  readonly passcodeHash?: string | null;
 }
 
 export interface GrantFetch extends OpenFetch {
@@ -27,9 +29,12 @@ interface OpenSpending {
   readonly ownerId: string | null;
   readonly maxUses: number | null;
   readonly uses: number | null;
+  readonly passcodeHash: string | null;
 }
 
 export type GrantSpending = Spent | 'grant_already_used' | 'fetch_returned' | 'refused';
+
+const isOpenTo = (sql: Sql, { passcodeHash }: OpenFetch) => sql`passcode_hash is not distinct from ${passcodeHash ?? null}::text`;
 
 /** The events of a spending; `share.exhausted` is told only by the fetch that spent the last use. */
 const tellSpending = (sql: Sql, events: readonly DomainEvent[]) => sql`
@@ -44,19 +49,19 @@ export function fetchesStore(database: Database) {
     async spendOpenUse(fetch: OpenFetch, events: readonly DomainEvent[]): Promise<OpenSpending | undefined> {
       const rows = await database.run((sql) => sql<OpenSpending[]>`
         with found as (
-          select id, mode, owner_id, max_uses from shares
+          select id, mode, owner_id, max_uses, passcode_hash from shares
           where id = ${fetch.shareId} and target_id = ${fetch.targetId} and ${isLive(sql)}
         ), spent as (
           update shares set uses = uses + 1
           where id = ${fetch.shareId} and target_id = ${fetch.targetId} and ${isLive(sql)}
-            and mode = 'open' and max_uses is not null and uses < max_uses
+            and mode = 'open' and max_uses is not null and uses < max_uses and ${isOpenTo(sql, fetch)}
           returning id, owner_id, max_uses, uses
         ), recorded as (
           insert into fetches (id, share_id) select ${fetch.fetchId}::uuid, id from spent
         ), told as (
           ${tellSpending(sql, events)}
         )
-        select found.mode, found.owner_id as "ownerId", found.max_uses as "maxUses", spent.uses
+        select found.mode, found.owner_id as "ownerId", coalesce(spent.max_uses, found.max_uses) as "maxUses", spent.uses, found.passcode_hash as "passcodeHash"
         from found left join spent on true`);
       return rows[0];
     },
@@ -71,7 +76,7 @@ export function fetchesStore(database: Database) {
           with spent as (
             update shares set uses = uses + 1
             where id = ${fetch.shareId} and target_id = ${fetch.targetId} and ${isLive(sql)} and mode = 'agent'
-              and ${fetch.agentId} = any(allowed_agent_ids) and (max_uses is null or uses < max_uses)
+              and ${fetch.agentId} = any(allowed_agent_ids) and (max_uses is null or uses < max_uses) and ${isOpenTo(sql, fetch)}
             returning id, owner_id, max_uses, uses
           ), recorded as (
             insert into fetches (id, share_id, grant_id) select ${fetch.fetchId}::uuid, id, ${fetch.grantId}::text from spent

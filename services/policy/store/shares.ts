@@ -7,7 +7,7 @@ import { withAnswer, type SealedAnswer } from './answers.ts';
 export const shareColumns = (sql: Sql) => sql`
   id, target_type as "targetType", target_id as "targetId", filename, mime_type as "mimeType", size, mode,
   allowed_agent_ids as "allowedAgentIds", max_uses as "maxUses", uses, metadata,
-  owner_id as "ownerId", agent_id as "agentId", expires_at as "expiresAt"`;
+  owner_id as "ownerId", agent_id as "agentId", expires_at as "expiresAt", passcode_hash as "passcodeHash"`;
 
 /** Neither ended nor past its expiry: at that second it is gone, whether or not the sweeper came by. */
 export const isLive = (sql: Sql) => sql`ended_at is null and expires_at > now()`;
@@ -22,7 +22,7 @@ export function sharesStore(database: Database) {
             id: share.id, target_type: share.targetType, target_id: share.targetId,
             filename: share.filename, mime_type: share.mimeType, size: share.size,
             mode: share.mode, allowed_agent_ids: share.allowedAgentIds as string[], max_uses: share.maxUses,
-            metadata: sql.json(share.metadata) as never, owner_id: share.ownerId, agent_id: share.agentId, expires_at: share.expiresAt,
+            metadata: sql.json(share.metadata) as never, owner_id: share.ownerId, agent_id: share.agentId, expires_at: share.expiresAt, passcode_hash: share.passcodeHash,
           })}
           on conflict do nothing
           returning id
@@ -66,28 +66,36 @@ export function sharesStore(database: Database) {
 
     /** Ends the shares of deleted targets. Answers how many were still live. */
     async endShares(targetIds: readonly string[], event: DomainEvent): Promise<number> {
-      return endAndTell(database, event, (sql) => sql`target_id = any(${targetIds as string[]})`);
+      return endAndTell(database, event, { how: 'deleted', which: (sql) => sql`target_id = any(${targetIds as string[]})` });
     },
 
     /** Ends shares that are past their expiry, a batch at a time. */
     async expireShares(event: DomainEvent): Promise<number> {
-      return endAndTell(database, event, (sql) => sql`
-        id in (select id from shares where ended_at is null and expires_at <= now() order by expires_at limit 500 for update skip locked)`);
+      return endAndTell(database, event, { how: 'expired', which: (sql) => sql`
+        id in (select id from shares where ended_at is null and expires_at <= now() order by expires_at limit 500 for update skip locked)` });
     },
 
-    /** Forgets shares that ended long ago. */
+    /** Forgets shares that ended long ago. One whose bytes are still there stays: an upload that is sent again must not bring it back to life. */
     async purgeShares(): Promise<void> {
       await database.run((sql) => sql`
-        delete from shares where id in (select id from shares where ended_at < now() - interval '48 hours' limit 500)`);
+        delete from shares where id in (
+          select id from shares
+          where ended_at < now() - interval '48 hours' and (ended_how = 'deleted' or greatest(target_expires_at, expires_at) < now() - interval '48 hours')
+          limit 500)`);
     },
   };
 }
 
+interface Ending {
+  readonly how: 'expired' | 'deleted';
+  readonly which: (sql: Sql) => ReturnType<typeof isLive>;
+}
+
 /** Ends shares and tells one event for each, with an id of its own. */
-async function endAndTell(database: Database, event: DomainEvent, which: (sql: Sql) => ReturnType<typeof isLive>): Promise<number> {
+async function endAndTell(database: Database, event: DomainEvent, { how, which }: Ending): Promise<number> {
   const rows = await database.run((sql) => sql`
     with ended as (
-      update shares set ended_at = now() where ended_at is null and ${which(sql)}
+      update shares set ended_at = now(), ended_how = ${how} where ended_at is null and ${which(sql)}
       returning id, owner_id, gen_random_uuid() as event_id
     ), told as (
       insert into outbox (id, event)

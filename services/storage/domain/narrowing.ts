@@ -1,5 +1,5 @@
 /** What a plan allows: it may be narrowed by the request that uses it, never widened (interface chapter: Transfer plan and creation). */
-import type { PlanClaims, Release } from '../../../shared/contracts/plans.ts';
+import type { HeldRelease, PlanClaims, Release } from '../../../shared/contracts/plans.ts';
 import { fail, type Failure } from '../../../shared/errors.ts';
 import type { Lane } from './transfer.ts';
 
@@ -35,7 +35,7 @@ export function checkUnexpired(claims: PlanClaims, now: number): void {
  * The release of a transfer whose request narrows its plan.
  * @throws plan_widened or plan_mismatch that names the field, payload_too_large, digest_mismatch
  */
-export function narrow(claims: PlanClaims, wish: Wish): Release {
+export function narrow(claims: PlanClaims, wish: Wish): HeldRelease {
   checkSize(claims, wish.size);
   checkSame(claims, wish);
   return narrowRelease(claims.release, wish);
@@ -68,7 +68,7 @@ function checkSame(claims: PlanClaims, wish: Wish): void {
   if (wish.sha256 !== undefined && claims.sha256 !== undefined && wish.sha256 !== claims.sha256) throw fail('digest_mismatch', { detail: 'sha256: differs from what was planned' });
 }
 
-function narrowRelease(planned: Release, wish: Wish): Release {
+function narrowRelease(planned: HeldRelease, wish: Wish): HeldRelease {
   const { ttl = planned.ttl, maxUses = planned.maxUses, authMode = planned.mode, allowedAgentIds = planned.allowedAgentIds } = wish;
   if (ttl > planned.ttl) throw widened('ttl', planned.ttl);
   if (maxUses !== undefined && planned.maxUses !== undefined && maxUses > planned.maxUses) throw widened('maxUses', planned.maxUses);

@@ -1,7 +1,7 @@
 /** A transfer as storage knows it, and the rules that need nothing else. */
 import type { z } from 'zod';
 import type { creator } from '../../../shared/contracts/fields.ts';
-import type { lanes, Release } from '../../../shared/contracts/plans.ts';
+import type { HeldRelease, lanes } from '../../../shared/contracts/plans.ts';
 import type { Segment } from '../../../shared/blobs/blobs.ts';
 
 export type Creator = z.output<typeof creator>;
@@ -18,7 +18,7 @@ export interface NewTransfer extends Creator {
   readonly size: number;
   readonly crc32: number | null;
   readonly sha256: string | null;
-  readonly release: Release;
+  readonly release: HeldRelease;
 }
 
 export interface Transfer extends NewTransfer {

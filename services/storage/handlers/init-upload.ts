@@ -5,6 +5,7 @@ import type { uploads } from '../../../shared/contracts/uploads.ts';
 import { fail, failField } from '../../../shared/errors.ts';
 import { newId, randomText } from '../../../shared/ids.ts';
 import { operationScope, requestDigest } from '../../../shared/operation.ts';
+import { keyedDigest } from '../../../shared/tokens.ts';
 import type { Deps } from '../deps.ts';
 import { checkLane, checkUnexpired, narrow } from '../domain/narrowing.ts';
 import { uploadEvent } from '../domain/sender-event.ts';
@@ -30,23 +31,25 @@ export const initUpload = (deps: Deps): Handler<typeof uploads.initUpload> =>
   async function initUpload(input, context) {
     const { keys, clock } = deps;
     const own = input.plan ? await readPlan(keys.plan, input.plan) : undefined;
-    const request = requestOf(input, own?.planId, context);
+    const request = requestOf(input, own?.planId, { context, keys });
     if (request.operationHash) await claimOperation(deps, { scope: request.operationHash, requestDigest: request.digest });
     const begun = await findBegun(deps, request);
     if (begun) return answerOf(begun);
 
     if (own) checkPlanned(own, input, clock());
-    const claims = own ?? (await planFor(deps, input, context));
+    const claims = own ? await withPasscode(deps, { claims: own, input }, context) : await planFor(deps, input, context);
     checkLane(claims, 'multipart');
     const upload = uploadFor(claims, input, request, deps);
     const stored = await deps.store.initUpload(upload, uploadEvent({ context, now: clock() }, 'upload.initialized', upload));
     return answerOf(stored ?? (await begunMeanwhile(deps, request)));
   };
 
-function requestOf({ plan: _plan, ...asked }: Input, planId: string | undefined, { caller, address, operationId }: HandlerContext): Request {
+function requestOf({ plan: _plan, passcode, ...asked }: Input, planId: string | undefined, { context, keys }: { context: HandlerContext; keys: Deps['keys'] }): Request {
+  const { caller, address, operationId } = context;
   return {
     operationHash: operationId === undefined ? null : operationScope(caller, address, operationId),
-    digest: requestDigest('initUpload', { ...asked, planId }),
+    // The digest is stored, and a passcode is not: its own digest takes our key.
+    digest: requestDigest('initUpload', { ...asked, planId, ...(passcode !== undefined && { passcode: keyedDigest(passcode, keys.requestDigest) }) }),
     planId,
   };
 }
@@ -78,6 +81,13 @@ async function planFor({ bus, keys }: Deps, { plan: _plan, ...asked }: Input, co
   const credential = context.credential && { credential: context.credential };
   const { plan } = await bus.call(plans.planTransfer, { ...asked, lane: 'multipart' }, { ...ownContext(context), ...credential });
   return readPlan(keys.plan, plan);
+}
+
+/** A plan whose request names a passcode: the planned one again, or one more condition. */
+async function withPasscode({ bus }: Deps, { claims, input }: { claims: PlanClaims; input: Input }, context: HandlerContext): Promise<PlanClaims> {
+  if (input.passcode === undefined) return claims;
+  const { passcodeHash } = await bus.call(plans.hashPasscode, { passcode: input.passcode, planned: claims.release.passcodeHash }, ownContext(context));
+  return { ...claims, release: { ...claims.release, passcodeHash } };
 }
 
 function uploadFor(claims: PlanClaims, input: Input, request: Request, { limits }: Deps): NewUpload {

@@ -1,6 +1,6 @@
 /** What the requests of the single lane have in common: its plan, its transfer, its replay. */
 import type { z } from 'zod';
-import type { PlanClaims, Release } from '../../../shared/contracts/plans.ts';
+import type { HeldRelease, PlanClaims } from '../../../shared/contracts/plans.ts';
 import type { narrowing } from '../../../shared/contracts/uploads.ts';
 import { fail } from '../../../shared/errors.ts';
 import type { Deps } from '../deps.ts';
@@ -16,7 +16,7 @@ interface SingleRequest {
 
 export interface SingleLane {
   readonly claims: PlanClaims;
-  readonly release: Release;
+  readonly release: HeldRelease;
 }
 
 /** Reads the plan of a single-lane request and checks that it is for this address, this lane and so many bytes. */

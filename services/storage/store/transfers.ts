@@ -64,6 +64,15 @@ export function transfersStore(database: Database) {
       select filename, mime_type as "mimeType", size, sha256, created_at as "createdAt", segments, ${withBytes ? sql`bytes` : sql`null as bytes`}
       from transfers where id = ${id} and ended_at is null and expires_at > now()`),
 
+    /** Moves the expiry of a transfer that has not reached it, only ever later. The event of it is the share's. Answers the expiry, undefined when the transfer is gone. */
+    async keepTransfer(id: string, until: Date): Promise<Date | undefined> {
+      const rows = await database.run((sql) => sql<{ expiresAt: Date }[]>`
+        update transfers set expires_at = greatest(expires_at, ${until}::timestamptz)
+        where id = ${id} and ended_at is null and expires_at > now()
+        returning expires_at as "expiresAt"`);
+      return rows[0]?.expiresAt;
+    },
+
     /** Ends a transfer and lets go of its bytes. Answers whether it was still there to end. */
     async deleteTransfer(id: string, event: DomainEvent): Promise<boolean> {
       const rows = await database.run((sql) => sql`
