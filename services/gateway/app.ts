@@ -25,9 +25,11 @@ import { describeInterface } from './openapi.ts';
 import { answerMalformed } from './malformed.ts';
 import { instanceOf, sendFailure, toFailure } from './problem.ts';
 import { readBody } from './request-body.ts';
+import type { Uses } from './uses.ts';
 
 export interface AppDeps {
   readonly bus: Bus;
+  readonly uses: Uses;
   readonly blobs: BlobReader & BlobWriter;
   readonly log: Logger;
   readonly baseUrl: string;

@@ -6,6 +6,7 @@ import { openFsBlobs } from '../../shared/blobs/fs.ts';
 import { runService } from '../../shared/service.ts';
 import { baseUrlSettings, integerSetting } from '../../shared/settings.ts';
 import { buildApp } from './app.ts';
+import { openUses } from './uses.ts';
 
 const settingsShape = {
   ...baseUrlSettings,
@@ -29,12 +30,18 @@ function isAddressRange(range: string): boolean {
 }
 
 await runService('gateway', settingsShape, async ({ settings, bus, log }) => {
+  const uses = openUses(bus, log);
   const app = await buildApp({
-    bus, log, version,
+    bus, log, uses, version,
     blobs: openFsBlobs(settings.BLOB_ROOT),
     baseUrl: settings.BASE_URL,
     trustedProxies: settings.TRUSTED_PROXIES,
   });
   await app.listen({ host: settings.HOST, port: settings.PORT });
-  return { stop: () => app.close() };
+  return {
+    async stop() {
+      await app.close();
+      await uses.drain();
+    },
+  };
 });

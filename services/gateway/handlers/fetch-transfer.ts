@@ -1,46 +1,32 @@
 /** GET and HEAD /api/dl/{id}: asks policy to spend and storage to open, then pipes. What delivers nothing spends nothing. */
 import { randomUUID } from 'node:crypto';
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { BlobReader, OpenBlob } from '../../../shared/blobs/blobs.ts';
 import { attachedBytes, type AnswerOf } from '../../../shared/contract.ts';
-import { shares } from '../../../shared/contracts/shares.ts';
 import { transfers } from '../../../shared/contracts/transfers.ts';
 import { shareId as shareIdSchema } from '../../../shared/contracts/fields.ts';
-import { fail, failField, Failure } from '../../../shared/errors.ts';
+import { fail, failField } from '../../../shared/errors.ts';
 import type { Logger } from '../../../shared/log.ts';
-import type { Bus, CallContext } from '../../../shared/rpc.ts';
+import type { Bus } from '../../../shared/rpc.ts';
 import { contextOf, header } from '../context.ts';
 import { readPasscode } from '../domain/credential.ts';
 import { evaluate, type ByteRange, type Conditions, type Verdict } from '../domain/conditions.ts';
 import { etagOf, transferHeaders } from '../domain/transfer-headers.ts';
+import type { SpendingFetch, Spent, Uses } from '../uses.ts';
 
 export interface FetchDeps {
   readonly bus: Bus;
+  readonly uses: Uses;
   readonly blobs: BlobReader;
   readonly baseUrl: string;
   readonly log: Logger;
 }
 
 type Opened = AnswerOf<typeof transfers.openTransfer> & { readonly [attachedBytes]?: Buffer };
-type Spent = AnswerOf<typeof shares.spendUse>;
-
-interface Fetch {
-  readonly id: string;
-  readonly fetchId: string;
-  readonly shareId: string | undefined;
-  readonly grant: string | undefined;
-  readonly passcode: string | undefined;
-  readonly context: CallContext;
-}
 
 /** A fetch asks nothing of the caller but the share or the grant. */
 const nobody = { accepts: [] } as const;
 const fetchDeadlineMs = 5_000;
-/** A refused client waits this long for its use to come back; after that it has its answer, and the use comes back behind it. */
-const returnWaitMs = 1_500;
-const returnTries = 16;
-const returnAgainMs = 5_000;
 
 /** HEAD: the headers of a GET. It needs nothing and spends nothing. */
 export const headTransfer = ({ bus, baseUrl }: FetchDeps) =>
@@ -75,68 +61,37 @@ interface Ready {
 }
 
 /** The common case: both services are asked at once. */
-async function spendAndOpen(deps: FetchDeps, fetch: Fetch): Promise<Ready> {
-  const [spending, opening] = await Promise.allSettled([spend(deps, fetch), open(deps, fetch)]);
+async function spendAndOpen(deps: FetchDeps, fetch: SpendingFetch): Promise<Ready> {
+  const [spending, opening] = await Promise.allSettled([deps.uses.spend(fetch), open(deps, fetch)]);
   if (spending.status === 'rejected') throw spending.reason;
   if (opening.status === 'rejected') {
-    await giveBack(deps, fetch, spending.value.spent);
+    if (spending.value.spent) await deps.uses.giveBack(fetch);
     throw opening.reason;
   }
   return { opened: opening.value, spent: spending.value, verdict: { status: 200 } };
 }
 
 /** A conditional or range request may turn out to deliver nothing, so storage is asked first. */
-async function openThenSpend(deps: FetchDeps, fetch: Fetch, conditions: Conditions): Promise<Ready> {
+async function openThenSpend(deps: FetchDeps, fetch: SpendingFetch, conditions: Conditions): Promise<Ready> {
   const opened = await open(deps, fetch).catch(async (error: unknown) => {
     // Policy knows better why there is nothing to fetch: an expired share, a grant that is missing.
-    await spend(deps, fetch).then(({ spent }) => giveBack(deps, fetch, spent));
+    const { spent } = await deps.uses.spend(fetch);
+    if (spent) await deps.uses.giveBack(fetch);
     throw error;
   });
-  const verdict = evaluate(conditions, validatorsOf(fetch.id, opened));
+  const verdict = evaluate(conditions, validatorsOf(fetch.targetId, opened));
   if (verdict.status === 412) throw fail('precondition_failed');
   if (verdict.status === 416) throw fail('range_not_satisfiable', { size: opened.size });
   if (verdict.status === 304) return { opened, verdict, spent: undefined };
-  return { opened, verdict, spent: await spend(deps, fetch) };
+  return { opened, verdict, spent: await deps.uses.spend(fetch) };
 }
 
-async function open({ bus }: FetchDeps, { id, context }: Fetch): Promise<Opened> {
+async function open({ bus }: FetchDeps, { targetId: id, context }: SpendingFetch): Promise<Opened> {
   return bus.call(transfers.openTransfer, { id }, context);
 }
 
-async function spend(deps: FetchDeps, fetch: Fetch): Promise<Spent> {
-  const { id: targetId, fetchId, shareId, grant, passcode, context } = fetch;
-  try {
-    return await deps.bus.call(shares.spendUse, { fetchId, targetId, shareId, grant, passcode }, context);
-  } catch (error) {
-    // No answer is not a no: what may have been spent is given back, and cannot be spent any more.
-    if (error instanceof Failure && ['deadline_exceeded', 'service_unavailable', 'internal'].includes(error.code)) void giveBack(deps, fetch, true);
-    throw error;
-  }
-}
-
-/** Gives back what a fetch spent that delivers nothing. The client's next fetch depends on it, so its answer waits for it, within bounds. */
-async function giveBack(deps: FetchDeps, fetch: Fetch, spent: boolean): Promise<void> {
-  if (!spent) return;
-  const waited = new AbortController();
-  await Promise.race([returnUse(deps, fetch), sleep(returnWaitMs, undefined, { signal: waited.signal }).catch(() => undefined)]);
-  waited.abort();
-}
-
-/** Tried for longer than an outage lasts: a use that is not returned is lost. */
-async function returnUse({ bus, log }: FetchDeps, { fetchId, context }: Fetch): Promise<void> {
-  for (let attempt = 0; attempt < returnTries; attempt += 1) {
-    try {
-      await bus.call(shares.returnUse, { fetchId }, { requestId: context.requestId, traceparent: context.traceparent });
-      return;
-    } catch (error) {
-      log.warn({ err: error, fetchId, requestId: context.requestId }, 'a use could not be given back yet');
-      await sleep(Math.min(250 * 2 ** attempt, returnAgainMs));
-    }
-  }
-}
-
 /** Sends the bytes. Headers go out with the first byte, so that a failure before it is still an error answer and gives the use back. */
-async function deliver(deps: FetchDeps, reply: FastifyReply, fetch: Fetch, ready: Ready & { spent: Spent }): Promise<FastifyReply> {
+async function deliver(deps: FetchDeps, reply: FastifyReply, fetch: SpendingFetch, ready: Ready & { spent: Spent }): Promise<FastifyReply> {
   const { opened, verdict, spent } = ready;
   const range: ByteRange = verdict.status === 206 ? verdict.range : { start: 0, end: opened.size - 1 };
   const { raw } = reply;
@@ -144,15 +99,14 @@ async function deliver(deps: FetchDeps, reply: FastifyReply, fetch: Fetch, ready
   try {
     blob = opened.ticket && (await deps.blobs.open(opened.ticket));
     if (raw.destroyed) throw fail('service_unavailable');
-    setHeaders(reply, { status: verdict.status, headers: deliveryHeaders(fetch.id, opened, range, verdict, spent) });
+    setHeaders(reply, { status: verdict.status, headers: deliveryHeaders(fetch.targetId, opened, range, verdict, spent) });
     if (blob && opened.size > 0) await blob.pipe({ start: range.start, end: range.end + 1 }, raw);
-    else raw.write(opened[attachedBytes]?.subarray(range.start, range.end + 1) ?? Buffer.alloc(0));
-    raw.end();
+    raw.end(opened[attachedBytes]?.subarray(range.start, range.end + 1));
     reply.hijack();
   } catch (error) {
     if (!raw.headersSent) {
       for (const name of raw.getHeaderNames()) raw.removeHeader(name);
-      await giveBack(deps, fetch, spent.spent);
+      if (spent.spent) await deps.uses.giveBack(fetch);
       throw error;
     }
     reply.hijack();
@@ -174,7 +128,7 @@ function deliveryHeaders(id: string, opened: Opened, { start, end }: ByteRange, 
   };
 }
 
-function sendNotModified(reply: FastifyReply, { id }: Fetch, opened: Opened): FastifyReply {
+function sendNotModified(reply: FastifyReply, { targetId: id }: SpendingFetch, opened: Opened): FastifyReply {
   reply.hijack();
   const { ETag, 'Last-Modified': modified } = transferHeaders({ ...opened, id });
   setHeaders(reply, { status: 304, headers: { ETag: ETag!, 'Last-Modified': modified! } });
@@ -197,7 +151,7 @@ function readId(request: FastifyRequest): string {
   return id;
 }
 
-function readFetch(request: FastifyRequest, baseUrl: string): Fetch {
+function readFetch(request: FastifyRequest, baseUrl: string): SpendingFetch {
   const { share_id: shareId } = request.query as { share_id?: unknown };
   if (shareId !== undefined && typeof shareId !== 'string') throw failField('share_id', 'must be given once');
   if (shareId !== undefined && !shareIdSchema.safeParse(shareId).success) throw fail('share_not_found_or_expired');
@@ -205,7 +159,7 @@ function readFetch(request: FastifyRequest, baseUrl: string): Fetch {
   if (grant !== undefined && (grant.length > 1_024 || !grant.startsWith('agrt_'))) throw fail('invalid_grant');
   const passcode = header(request, 'x-share-passcode');
   const context = { ...contextOf(request, nobody, baseUrl), deadline: Date.now() + fetchDeadlineMs };
-  return { id: readId(request), fetchId: randomUUID(), shareId, grant, passcode: passcode === undefined ? undefined : readPasscode(passcode), context };
+  return { targetId: readId(request), fetchId: randomUUID(), shareId, grant, passcode: passcode === undefined ? undefined : readPasscode(passcode), context };
 }
 
 function readConditions(request: FastifyRequest): Conditions {

@@ -72,6 +72,7 @@ async function spendOpen(deps: Deps, fetch: ShareFetch, context: HandlerContext)
   const events = fetchEvents(deps, fetch, context, { shareId });
   const found = await store.spendOpenUse(fetch, events);
   if (!found) throw fail('share_not_found_or_expired');
+  if (found === 'fetch_returned') throw fail('service_unavailable', { retryAfter: 1 });
   const { ownerId, maxUses, uses, passcodeHash } = found;
   if (found.mode === 'agent') throw deny(deps, context, { shareId, ownerId, code: 'grant_required' });
   if (passcodeHash !== null && passcodeHash !== fetch.passcodeHash) return { passcodeHash, ownerId };

@@ -53,7 +53,7 @@ describe('spending a use', () => {
     const share = await newShare({ maxUses });
     const shared = () => spending().map((one) => ({ ...one, shareId: share.id }));
     const found = await Promise.all(Array.from({ length: 100 }, () => store.spendOpenUse(openFetch(share), shared())));
-    expect(found.filter((one) => one?.uses !== null)).toHaveLength(maxUses);
+    expect(found.filter((one) => typeof one === 'object' && one.uses !== null)).toHaveLength(maxUses);
     expect(await usesOf(share)).toBe(maxUses);
     expect(await eventsOf(share, 'transfer.fetched')).toBe(maxUses);
     expect(await eventsOf(share, 'share.exhausted')).toBe(1);
@@ -140,7 +140,7 @@ describe('giving back', () => {
     const share = await newShare({ maxUses: 1 });
     const fetch = openFetch(share);
     expect(await store.returnUse(fetch.fetchId, event('transfer.fetched'))).toBe(false);
-    await expect(store.spendOpenUse(fetch, spending())).rejects.toThrow(/fetches_pkey/);
+    expect(await store.spendOpenUse(fetch, spending())).toBe('fetch_returned');
     expect(await usesOf(share)).toBe(0);
   });
 });

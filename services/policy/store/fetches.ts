@@ -46,8 +46,8 @@ const tellSpending = (sql: Sql, events: readonly DomainEvent[]) => sql`
 export function fetchesStore(database: Database) {
   return {
     /** Lets a fetch of an open share through, spending a use when the share has a cap. Answers undefined when there is no such live share. */
-    async spendOpenUse(fetch: OpenFetch, events: readonly DomainEvent[]): Promise<OpenSpending | undefined> {
-      const rows = await database.run((sql) => sql<OpenSpending[]>`
+    async spendOpenUse(fetch: OpenFetch, events: readonly DomainEvent[]): Promise<OpenSpending | undefined | 'fetch_returned'> {
+      const spending = database.run((sql) => sql<OpenSpending[]>`
         with found as (
           select id, mode, owner_id, max_uses, passcode_hash from shares
           where id = ${fetch.shareId} and target_id = ${fetch.targetId} and ${isLive(sql)}
@@ -63,7 +63,10 @@ export function fetchesStore(database: Database) {
         )
         select found.mode, found.owner_id as "ownerId", coalesce(spent.max_uses, found.max_uses) as "maxUses", spent.uses, found.passcode_hash as "passcodeHash"
         from found left join spent on true`);
-      return rows[0];
+      return spending.then((rows) => rows[0], (error: unknown) => {
+        if (isDuplicate(error, 'fetches_pkey')) return 'fetch_returned';
+        throw error;
+      });
     },
 
     /**
