@@ -1,5 +1,6 @@
 /** The connection to a service's own schema: a deadline on every statement, and a pool that is replaced when it stalls. */
 import { readdir, readFile } from 'node:fs/promises';
+import { setTimeout } from 'node:timers/promises';
 import postgres from 'postgres';
 import { fail, Failure } from './errors.ts';
 import type { Logger } from './log.ts';
@@ -31,7 +32,7 @@ export interface Database {
   run<T>(statement: Statement<T>): Promise<T>;
   /** Whether the database answers. */
   isReady(): Promise<boolean>;
-  /** Applies the SQL files of a folder that were not applied before, in the order of their names. Safe to run from many replicas at once. */
+  /** Applies the SQL files of a folder that were not applied before, in the order of their names. Safe to run from many replicas at once; waits for a database that is just starting. */
   migrate(folder: URL): Promise<void>;
   close(): Promise<void>;
 }
@@ -65,7 +66,7 @@ export function openDatabase(url: string, poolSize: number, log: Logger): Databa
   return {
     run,
     isReady: () => run((sql) => sql`select 1`).then(() => true, () => false),
-    migrate: (folder) => migrate(url, folder, log),
+    migrate: (folder) => patiently(() => migrate(url, folder, log), log),
     close: () => pool.end({ timeout: 5 }),
   };
 }
@@ -88,7 +89,7 @@ function openPool(url: string, max: number): Sql {
 async function withTimeout<T>(work: PromiseLike<T>, milliseconds: number): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_resolve, reject) => {
-    timer = setTimeout(() => reject(fail('deadline_exceeded')), milliseconds);
+    timer = globalThis.setTimeout(() => reject(fail('deadline_exceeded')), milliseconds);
   });
   try {
     return await Promise.race([work, late]);
@@ -112,6 +113,19 @@ function translateDatabaseError(error: unknown): unknown {
 export function isDuplicate(error: unknown, constraint: string): boolean {
   const { code, constraint_name: name } = error as { code?: string; constraint_name?: string };
   return code === '23505' && name === constraint;
+}
+
+/** The database may start after us: half a minute of patience, then whoever started us decides. */
+async function patiently(work: () => Promise<void>, log: Logger): Promise<void> {
+  for (let tries = 1; ; tries += 1) {
+    try {
+      return await work();
+    } catch (error) {
+      if (tries === 30 || !(translateDatabaseError(error) instanceof Failure)) throw error;
+      log.warn({ err: error }, 'the database could not be reached yet');
+      await setTimeout(1_000);
+    }
+  }
 }
 
 /** Migrations have a connection of their own, without the deadlines of requests, and wait for each other by an advisory lock. */

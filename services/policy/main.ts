@@ -10,6 +10,7 @@ import { startRelay } from '../../shared/outbox.ts';
 import { serve } from '../../shared/rpc.ts';
 import { runService } from '../../shared/service.ts';
 import { baseUrlSettings, databaseSettings, integerSetting, secretSettings } from '../../shared/settings.ts';
+import { startSweeper } from '../../shared/sweeper.ts';
 import { deriveKeys, derivePlanKeys } from '../../shared/tokens.ts';
 import type { Deps, Store } from './deps.ts';
 import { hashPassword } from './domain/password.ts';
@@ -40,7 +41,7 @@ import { permissionsStore } from './store/permissions.ts';
 import { ownSharesStore } from './store/own-shares.ts';
 import { passcodeTriesStore } from './store/passcode-tries.ts';
 import { sharesStore } from './store/shares.ts';
-import { startSweeper } from './sweeper.ts';
+import { sweepSteps } from './sweeper.ts';
 
 const MiB = 1_024 ** 2;
 const GiB = 1_024 ** 3;
@@ -77,7 +78,7 @@ await runService('policy', settingsShape, async ({ settings, bus, log }) => {
   const relay = startRelay(bus, database, 'policy', log);
   const deps = makeDeps(settings, { database, bus, publish: relay.publish });
   await createFirstOwner(deps.store, settings, log);
-  const sweeper = startSweeper(deps, log, settings.SWEEP_SECONDS);
+  const sweeper = startSweeper(sweepSteps(deps), log, settings.SWEEP_SECONDS);
   const identify = makeIdentify(deps);
 
   const served = serve({

@@ -1,5 +1,4 @@
 /** The storage service: transfers, uploads and parts, and the bytes behind them. It never decides who may fetch. */
-import { setTimeout } from 'node:timers/promises';
 import { z } from 'zod';
 import { openFsBlobs } from '../../shared/blobs/fs.ts';
 import { systemClock } from '../../shared/clock.ts';
@@ -9,11 +8,11 @@ import { storageContracts } from '../../shared/contracts/all.ts';
 import { healthOf } from '../../shared/contracts/health.ts';
 import { openDatabase, type Database } from '../../shared/db.ts';
 import { fail } from '../../shared/errors.ts';
-import type { Logger } from '../../shared/log.ts';
 import { startRelay } from '../../shared/outbox.ts';
 import { serve, type Bus } from '../../shared/rpc.ts';
 import { runService } from '../../shared/service.ts';
 import { baseUrlSettings, databaseSettings, integerSetting, secretSettings } from '../../shared/settings.ts';
+import { startSweeper } from '../../shared/sweeper.ts';
 import { deriveKeys, derivePlanKeys } from '../../shared/tokens.ts';
 import type { Deps } from './deps.ts';
 import { makeDigests } from './digests.ts';
@@ -33,7 +32,7 @@ import { readUploadStatus } from './handlers/read-upload-status.ts';
 import { storeSmall } from './handlers/store-small.ts';
 import { makeSettled } from './settled.ts';
 import { openStore } from './store/store.ts';
-import { startSweeper } from './sweeper.ts';
+import { recordSettled, sweepSteps } from './sweeper.ts';
 
 const day = 86_400;
 
@@ -56,10 +55,10 @@ type Settings = z.output<z.ZodObject<typeof settingsShape>>;
 
 await runService('storage', settingsShape, async ({ settings, bus, log }) => {
   const database = openDatabase(settings.DATABASE_URL, settings.DATABASE_POOL, log);
-  await migratePatiently(database, log);
+  await database.migrate(new URL('./store/migrations/', import.meta.url));
   const relay = startRelay(bus, database, 'storage', log);
   const deps = makeDeps(settings, database, bus);
-  const sweeper = startSweeper(deps, log, settings.SWEEP_SECONDS);
+  const sweeper = startSweeper(sweepSteps(deps), log, settings.SWEEP_SECONDS);
 
   const served = serve({
     bus, log,
@@ -89,6 +88,7 @@ await runService('storage', settingsShape, async ({ settings, bus, log }) => {
     async stop() {
       await served.drain();
       await sweeper.stop();
+      await recordSettled(deps).catch((error: unknown) => log.warn({ err: error }, 'shares will be settled once more'));
       await relay.close();
       await database.close();
     },
@@ -127,17 +127,4 @@ function identifyBy(bus: Bus) {
     const { caller } = await bus.call(agents.identifyCaller, { credential }, ownContext(context));
     return caller;
   };
-}
-
-/** The database may start after us: half a minute of patience, then whoever started us decides. */
-async function migratePatiently(database: Database, log: Logger): Promise<void> {
-  for (let tries = 1; ; tries += 1) {
-    try {
-      return await database.migrate(new URL('./store/migrations/', import.meta.url));
-    } catch (error) {
-      if (tries === 30) throw error;
-      log.warn({ err: error }, 'the database could not be migrated yet');
-      await setTimeout(1_000);
-    }
-  }
 }

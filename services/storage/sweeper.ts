@@ -2,8 +2,8 @@
 import { randomBytes } from 'node:crypto';
 import { shares } from '../../shared/contracts/shares.ts';
 import { eventOfService, type EventType } from '../../shared/events.ts';
-import type { Logger } from '../../shared/log.ts';
 import type { CallContext } from '../../shared/rpc.ts';
+import type { SweepSteps } from '../../shared/sweeper.ts';
 import type { Deps } from './deps.ts';
 import { createShare } from './handlers/release-transfer.ts';
 
@@ -13,34 +13,8 @@ const maxBatches = 40;
 /** Calls to policy, or looks at files, under way at once. */
 const width = 16;
 
-type Step = () => Promise<unknown>;
-
-/** Starts sweeping every `seconds`. Any number of replicas may; a sweep never overlaps the one before it. */
-export function startSweeper(deps: Deps, log: Logger, seconds: number): { stop(): Promise<void> } {
-  const steps = sweepSteps(deps);
-  let sweeping: Promise<void> | undefined;
-
-  async function sweep(): Promise<void> {
-    for (const [name, step] of Object.entries(steps)) {
-      await step().catch((error: unknown) => log.warn({ err: error, step: name }, 'a sweep step failed and is tried again'));
-    }
-  }
-
-  const timer = setInterval(() => {
-    sweeping ??= sweep().finally(() => { sweeping = undefined; });
-  }, seconds * 1_000);
-
-  return {
-    async stop() {
-      clearInterval(timer);
-      await sweeping;
-      await steps.recordSettled!().catch((error: unknown) => log.warn({ err: error }, 'shares will be settled once more'));
-    },
-  };
-}
-
 /** Every step by its name, in their order: what frees files comes before what removes them. */
-export function sweepSteps(deps: Deps): Record<string, Step> {
+export function sweepSteps(deps: Deps): SweepSteps {
   const { store, clock, limits } = deps;
   const event = (eventType: EventType) => eventOfService('storage', clock(), { eventType, targetType: 'file', targetId: null });
   return {
@@ -65,8 +39,8 @@ async function untilDone(step: () => Promise<number>): Promise<void> {
   }
 }
 
-/** Records what handlers saw settled. What cannot be recorded is kept for the next time. */
-async function recordSettled({ store, settled }: Deps): Promise<void> {
+/** Records what handlers saw settled; a stop does it once more. What cannot be recorded is kept for the next time. */
+export async function recordSettled({ store, settled }: Pick<Deps, 'store' | 'settled'>): Promise<void> {
   for (let ids = settled.take(batchSize); ids.length > 0; ids = settled.take(batchSize)) {
     await store.settle(ids, 'created').catch((error: unknown) => {
       for (const id of ids) settled.note(id);
