@@ -48,7 +48,7 @@ async function measureAll(cases: readonly Case[], options: Options, signal: Abor
     const folder = await mkdtemp(join(tmpdir(), 'aex-bench-'));
     undo.push(() => rm(folder, { recursive: true, force: true }));
     const bytes = await makeBytes(join(folder, 'bytes'), options.extent.largeBytes);
-    const stack: Stack = await startStack({ dataDir: join(folder, 'data'), port: 0, progress: say, signal, env: { all: profiling(options) } });
+    const stack: Stack = await startStack({ dataDir: join(folder, 'data'), port: 0, progress: say, signal, env: { all: profiling(options), gateway: limits } });
     undo.push(() => stack.stop());
     const floors = await startFloors(stack, bytes.folder);
     undo.push(() => floors.stop());
@@ -60,6 +60,9 @@ async function measureAll(cases: readonly Case[], options: Options, signal: Abor
     for (const step of undo.reverse()) await step().catch((error: unknown) => say(`Cleaning up: ${(error as Error).message}`));
   }
 }
+
+/** One client sends it all: requests are limited only where that is what is measured (`RATE_LIMITS=on`). */
+const limits = { RATE_LIMITS: process.env['RATE_LIMITS'] ?? 'off' };
 
 /** Node writes a profile when a service ends. */
 function profiling({ profileFolder }: Options): Record<string, string> {

@@ -25,6 +25,10 @@ export type Caller =
   | { type: 'owner'; ownerId: string; sessionId: string }
   | { type: 'agent'; agentId: string; ownerId: string; keyId: string };
 
+/** Kinds of requests that a caller has a limit each for. */
+export const rateClasses = ['create', 'bytes', 'fetch', 'read', 'auth', 'page'] as const;
+export type RateClass = (typeof rateClasses)[number];
+
 /** How a contract looks over HTTP. Fields of the input are read from the path, the query and the body, in that order. */
 export interface HttpShape {
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
@@ -39,6 +43,8 @@ export interface HttpShape {
   readonly body?: 'json' | 'empty';
   /** The gateway answers this one by a handler of its own (bytes, cookies); it is mounted by hand. */
   readonly handled?: true;
+  /** Which of the caller's limits a request counts against; `read` for a GET and `create` for the rest when absent. */
+  readonly rate?: RateClass;
   /** Shown in the interface description in place of a JSON body. */
   readonly requestType?: string;
   readonly responseType?: string;

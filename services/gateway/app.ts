@@ -3,6 +3,7 @@ import type { IncomingMessage } from 'node:http';
 import multipart from '@fastify/multipart';
 import { fastify, type FastifyBaseLogger, type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import type { BlobReader, BlobWriter } from '../../shared/blobs/blobs.ts';
+import { systemClock } from '../../shared/clock.ts';
 import { allContracts } from '../../shared/contracts/all.ts';
 import type { Named } from '../../shared/contract.ts';
 import { fail, failField } from '../../shared/errors.ts';
@@ -23,6 +24,8 @@ import { uploadPart } from './handlers/upload-part.ts';
 import { mountContracts } from './mount.ts';
 import { describeInterface } from './openapi.ts';
 import { answerMalformed } from './malformed.ts';
+import { limitRates } from './limit-rates.ts';
+import type { Rates } from './rate-settings.ts';
 import { instanceOf, sendFailure, toFailure } from './problem.ts';
 import { readBody } from './request-body.ts';
 import type { Uses } from './uses.ts';
@@ -36,6 +39,8 @@ export interface AppDeps {
   readonly version: string;
   /** Addresses of proxies whose X-Forwarded-For counts; CIDR ranges. A count of hops would be forgeable. */
   readonly trustedProxies: readonly string[];
+  /** Absent when requests are not counted. */
+  readonly rates?: Rates | undefined;
 }
 
 const jsonLimit = 1_024 ** 2;
@@ -71,6 +76,7 @@ export async function buildApp(deps: AppDeps): Promise<FastifyInstance> {
 
   app.addHook('onRequest', async (request, reply) => setSafeHeaders(request, reply, baseUrl));
   app.addHook('onRequest', async (request, reply) => requireOneHost(request, reply));
+  if (deps.rates) limitRates(app, { ...deps, rates: deps.rates, clock: systemClock });
   app.addHook('onResponse', async (request, reply) => {
     request.log.info({ method: request.method, path: instanceOf(request), status: reply.statusCode, ms: Math.round(reply.elapsedTime * 10) / 10 }, 'request');
   });

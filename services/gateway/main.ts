@@ -6,6 +6,7 @@ import { openFsBlobs } from '../../shared/blobs/fs.ts';
 import { runService } from '../../shared/service.ts';
 import { baseUrlSettings, integerSetting } from '../../shared/settings.ts';
 import { buildApp } from './app.ts';
+import { rateSettings, readRates } from './rate-settings.ts';
 import { openUses } from './uses.ts';
 
 const settingsShape = {
@@ -18,6 +19,7 @@ const settingsShape = {
     .transform((text) => text.split(',').map((range) => range.trim()))
     .refine((ranges) => ranges.every(isAddressRange), 'must be addresses or CIDR ranges separated by commas')
     .default([]),
+  ...rateSettings,
 };
 
 const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as { version: string };
@@ -36,6 +38,7 @@ await runService('gateway', settingsShape, async ({ settings, bus, log }) => {
     blobs: openFsBlobs(settings.BLOB_ROOT),
     baseUrl: settings.BASE_URL,
     trustedProxies: settings.TRUSTED_PROXIES,
+    rates: readRates(settings),
   });
   await app.listen({ host: settings.HOST, port: settings.PORT });
   return {

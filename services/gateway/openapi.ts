@@ -9,7 +9,7 @@ import { errorTable, type ErrorCode } from '../../shared/errors.ts';
 type Json = Record<string, unknown>;
 
 /** Codes that every route can answer. */
-const everywhere: readonly ErrorCode[] = ['invalid_request', 'internal', 'service_unavailable', 'overloaded', 'deadline_exceeded'];
+const everywhere: readonly ErrorCode[] = ['invalid_request', 'rate_limited', 'internal', 'service_unavailable', 'overloaded', 'deadline_exceeded'];
 
 const schemes: Readonly<Record<CredentialKind, Json>> = {
   agent_key: { type: 'http', scheme: 'bearer', bearerFormat: 'agk_<keyId>.<secret>', description: 'Root agent key' },

@@ -13,6 +13,7 @@ import type { ownersStore } from './store/owners.ts';
 import type { permissionsStore } from './store/permissions.ts';
 import type { ownSharesStore } from './store/own-shares.ts';
 import type { passcodeTriesStore, TryLimit } from './store/passcode-tries.ts';
+import type { rateCountsStore } from './store/rate-counts.ts';
 import type { sharesStore } from './store/shares.ts';
 
 export type Store =
@@ -24,6 +25,7 @@ export type Store =
   & ReturnType<typeof permissionsStore>
   & ReturnType<typeof ownSharesStore>
   & ReturnType<typeof passcodeTriesStore>
+  & ReturnType<typeof rateCountsStore>
   & ReturnType<typeof sharesStore>;
 
 export interface Deps {

@@ -24,6 +24,7 @@ import { addGroupMember, createAgentGroup, deleteAgentGroup, listAgentGroups, re
 import { hashPasscode } from './handlers/hash-passcode.ts';
 import { identifyCaller, makeIdentify } from './handlers/identify-caller.ts';
 import { issueGrant } from './handlers/issue-grant.ts';
+import { leaseRequests } from './handlers/lease-requests.ts';
 import { readSession, signIn, signOut } from './handlers/owner-session.ts';
 import { listShares, revokeShare, updateShare } from './handlers/own-shares.ts';
 import { planTransfer } from './handlers/plan-transfer.ts';
@@ -40,6 +41,7 @@ import { ownersStore } from './store/owners.ts';
 import { permissionsStore } from './store/permissions.ts';
 import { ownSharesStore } from './store/own-shares.ts';
 import { passcodeTriesStore } from './store/passcode-tries.ts';
+import { rateCountsStore } from './store/rate-counts.ts';
 import { sharesStore } from './store/shares.ts';
 import { sweepSteps } from './sweeper.ts';
 
@@ -112,6 +114,7 @@ await runService('policy', settingsShape, async ({ settings, bus, log }) => {
       createStandingPermission: createStandingPermission(deps),
       listStandingPermissions: listStandingPermissions(deps),
       revokeStandingPermission: revokeStandingPermission(deps),
+      leaseRequests: leaseRequests(deps),
       createOwner: createOwner(deps),
       signIn: signIn(deps),
       readSession: readSession(deps),
@@ -138,7 +141,7 @@ function makeDeps(settings: Settings, { database, ...parts }: Pick<Deps, 'bus' |
   return {
     store: {
       ...agentKeysStore(database), ...answersStore(database), ...fetchesStore(database), ...groupsStore(database),
-      ...ownersStore(database), ...ownSharesStore(database), ...passcodeTriesStore(database), ...permissionsStore(database), ...sharesStore(database),
+      ...ownersStore(database), ...ownSharesStore(database), ...passcodeTriesStore(database), ...permissionsStore(database), ...rateCountsStore(database), ...sharesStore(database),
     },
     clock: systemClock,
     ...parts,

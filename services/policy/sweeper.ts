@@ -9,6 +9,7 @@ export function sweepSteps({ store, clock }: Pick<Deps, 'store' | 'clock'>): Swe
     purgeShares: store.purgeShares,
     purgeFetches: store.purgeFetches,
     purgeTries: store.purgeTries,
+    purgeRateCounts: store.purgeRateCounts,
     purgeAnswers: store.purgeAnswers,
     purgeSessions: store.purgeSessions,
   };

@@ -38,7 +38,7 @@ export const agents = defineContracts({
     accepts: ['agent_key'],
     required: 'agent_auth_required',
     // The gateway also takes the key from {agentKey} in the body, so it reads this one itself.
-    http: { method: 'POST', path: '/api/agent/auth', status: 200, body: 'empty', handled: true },
+    http: { method: 'POST', path: '/api/agent/auth', status: 200, body: 'empty', handled: true, rate: 'auth' },
     input: z.strictObject({}),
     output: z.strictObject({
       accessToken: z.string(),

@@ -6,11 +6,12 @@ import { groups } from './groups.ts';
 import { owners } from './owners.ts';
 import { permissions } from './permissions.ts';
 import { plans } from './plans.ts';
+import { rates } from './rates.ts';
 import { shares } from './shares.ts';
 import { transfers } from './transfers.ts';
 import { uploads } from './uploads.ts';
 
-export const policyContracts = { ...plans, ...shares, ...grants, ...agents, ...groups, ...permissions, ...owners };
+export const policyContracts = { ...plans, ...shares, ...grants, ...agents, ...groups, ...permissions, ...owners, ...rates };
 export const storageContracts = { ...uploads, ...transfers };
 export const auditContracts = { ...audit };
 

@@ -9,7 +9,8 @@ export const grants = defineContracts({
     summary: 'Issue a one-time grant for an agent share',
     accepts: ['agent_key'],
     required: 'agent_auth_required',
-    http: { method: 'POST', path: '/api/agent/grants', status: 201 },
+    // Each fetch from an agent share needs one: whoever may fetch so often must be granted as often.
+    http: { method: 'POST', path: '/api/agent/grants', status: 201, rate: 'fetch' },
     idempotent: true,
     input: z.strictObject({ shareId: fields.shareId }),
     output: z.strictObject({

@@ -16,7 +16,7 @@ export const transfers = defineContracts({
     summary: 'Open a transfer for a fetch: its headers, and its bytes or where they are',
     accepts: [],
     http: {
-      method: 'GET', path: '/api/dl/{id}', status: 200, query: ['share_id'], handled: true, responseType: 'application/octet-stream',
+      method: 'GET', path: '/api/dl/{id}', status: 200, query: ['share_id'], handled: true, rate: 'fetch', responseType: 'application/octet-stream',
       headers: { grant: 'X-Access-Grant', passcode: 'X-Share-Passcode', range: 'Range' },
     },
     input: z.strictObject({ id: fields.transferId, metadataOnly: z.boolean().default(false) }),

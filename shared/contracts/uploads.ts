@@ -103,7 +103,7 @@ export const uploads = defineContracts({
     service: 'storage',
     summary: 'Record a written part; the same number again replaces it',
     accepts: [],
-    http: { method: 'POST', path: '/api/upload/multipart/part', status: 200, query: ['uploadId', 'partNumber'], headers: planInHeader, handled: true, requestType: 'application/octet-stream' },
+    http: { method: 'POST', path: '/api/upload/multipart/part', status: 200, query: ['uploadId', 'partNumber'], headers: planInHeader, handled: true, rate: 'bytes', requestType: 'application/octet-stream' },
     input: z.strictObject({ uploadId: fields.uploadId, partNumber, key: z.string(), written }),
     output: z.strictObject({ uploadId: fields.uploadId, partNumber, size: z.int(), etag, sha256: fields.sha256 }),
     errors: [...uploadErrors, 'upload_state_conflict', 'upload_expired', 'part_size_mismatch', 'digest_mismatch'],

@@ -16,7 +16,7 @@ declare module 'vitest' {
 
 export default async function setup(project: TestProject) {
   const dataDir = await mkdtemp(join(tmpdir(), 'aex-test-'));
-  const stack = await startStack({ dataDir, port: 0, progress: (line) => process.stdout.write(`${line}\n`) });
+  const stack = await startStack({ dataDir, port: 0, env: { gateway: { RATE_LIMITS: 'off' } }, progress: (line) => process.stdout.write(`${line}\n`) });
   // Tests of stores make scratch schemas on the same server; tests of requests use the same NATS.
   process.env['AEX_TEST_DATABASE_URL'] = stack.databaseUrl;
   process.env['AEX_TEST_NATS_URL'] = stack.natsUrl;
