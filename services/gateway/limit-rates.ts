@@ -10,7 +10,7 @@ import type { Bus } from '../../shared/rpc.ts';
 import { contextOf, requestIdOf } from './context.ts';
 import { makeCount, type CountRequest, type TakeLease } from './count-requests.ts';
 import { limitHeader, policyHeader, type RateLimit, type RateVerdict } from './domain/rate-limit.ts';
-import { makeNameCaller, type Claimed, type Named } from './name-callers.ts';
+import { makeNameCaller, type Claimed, type NameCaller, type NamedCaller } from './name-callers.ts';
 import { rateClassOf, unknownRoute } from './rate-classes.ts';
 import type { Rates } from './rate-settings.ts';
 
@@ -29,32 +29,11 @@ type OnRequest = (request: FastifyRequest, reply: FastifyReply, done: HookHandle
 
 /** Counts the requests of every route that is added from now on, before anything of them is read but their headers. */
 export function limitRates(app: FastifyInstance, deps: LimitDeps): void {
-  const { bus, baseUrl, clock, rates } = deps;
-  const confirm = async (credential: Claimed, request: FastifyRequest) => {
-    const context = { ...contextOf(request, { accepts: [] }, baseUrl), deadline: clock() + confirmMs };
-    return (await bus.call(agents.identifyCaller, { credential }, context)).caller;
-  };
-  const nameCaller = makeNameCaller({ confirm, clock, baseUrl, maxCallers: rates.maxCallers });
-  const takeLease = leaseFrom(deps);
+  const parts = { ...deps, nameCaller: nameCallerFrom(deps), takeLease: leaseFrom(deps) };
   const hooks = Object.fromEntries(rateClasses.map((name) => {
-    const limit = rates.limits[name];
-    return [name, limit && countClass(name, limit)];
+    const limit = deps.rates.limits[name];
+    return [name, limit && countClass(name, limit, parts)];
   })) as Record<RateClass, OnRequest | undefined>;
-
-  function countClass(name: RateClass, limit: RateLimit): OnRequest {
-    const scales = [limit, { ...limit, limit: limit.limit * rates.knownTimes }].map((own) => ({
-      policy: policyHeader(name, own),
-      count: makeCount({ limit: own, takeLease, clock, maxCallers: rates.maxCallers }),
-    })) as [Scale, Scale];
-    const countFor = ({ bucket, known }: Named, reply: FastifyReply, done: HookHandlerDoneFunction) => {
-      const { policy, count } = scales[known ? 1 : 0];
-      settle(count(`${name} ${bucket}`), (verdict) => {
-        void reply.header('RateLimit-Policy', policy).header('RateLimit', limitHeader(name, verdict));
-        done(verdict.passes ? undefined : refusal(verdict));
-      }, done);
-    };
-    return (request, reply, done) => settle(nameCaller(request), (caller) => countFor(caller, reply, done), done);
-  }
 
   app.addHook('onRoute', (route: RouteOptions) => {
     const name = rateClassOf([route.method].flat()[0]!, route.url);
@@ -65,9 +44,41 @@ export function limitRates(app: FastifyInstance, deps: LimitDeps): void {
   if (hook) app.addHook('onRequest', (request, reply, done) => (request.is404 ? hook(request, reply, done) : done()));
 }
 
+interface Parts extends LimitDeps {
+  readonly nameCaller: NameCaller;
+  readonly takeLease: TakeLease;
+}
+
+/** What networks may send, or what owners and agents may. */
 interface Scale {
   readonly policy: string;
   readonly count: CountRequest;
+}
+
+/** The hook of the routes of one class. */
+function countClass(name: RateClass, limit: RateLimit, { nameCaller, takeLease, clock, rates }: Parts): OnRequest {
+  const scaleOf = (times: number): Scale => {
+    const own = { ...limit, limit: limit.limit * times };
+    return { policy: policyHeader(name, own), count: makeCount({ limit: own, takeLease, clock, maxCallers: rates.maxCallers }) };
+  };
+  const [unknown, known] = [scaleOf(1), scaleOf(rates.knownTimes)];
+  const countFor = (caller: NamedCaller, reply: FastifyReply, done: HookHandlerDoneFunction) => {
+    const { policy, count } = caller.known ? known : unknown;
+    settle(count(`${name} ${caller.bucket}`), (verdict) => {
+      void reply.header('RateLimit-Policy', policy).header('RateLimit', limitHeader(name, verdict));
+      done(verdict.passes ? undefined : refusal(verdict));
+    }, done);
+  };
+  return (request, reply, done) => settle(nameCaller(request), (caller) => countFor(caller, reply, done), done);
+}
+
+/** Confirms credentials where they are kept. */
+function nameCallerFrom({ bus, baseUrl, clock, rates }: LimitDeps): NameCaller {
+  const confirm = async (credential: Claimed, request: FastifyRequest) => {
+    const context = { ...contextOf(request, { accepts: [] }, baseUrl), deadline: clock() + confirmMs };
+    return (await bus.call(agents.identifyCaller, { credential }, context)).caller;
+  };
+  return makeNameCaller({ confirm, clock, baseUrl, maxCallers: rates.maxCallers });
 }
 
 /** Goes on at once where nothing has to be waited for. */

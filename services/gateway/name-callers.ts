@@ -12,7 +12,7 @@ import { readAuthorization, readCookie, readToken, sessionCookieName } from './d
 import { networkOf } from './domain/rate-limit.ts';
 import { rememberRecent } from './recent.ts';
 
-export interface Named {
+export interface NamedCaller {
   readonly bucket: string;
   /** Whether it is an owner or an agent, and not a network. */
   readonly known: boolean;
@@ -31,14 +31,16 @@ export interface NameOptions {
 
 interface Claim {
   /** Absent when the credential belongs to nobody. */
-  readonly name: Promise<Named | undefined> | Named | undefined;
+  readonly name: Promise<NamedCaller | undefined> | NamedCaller | undefined;
   readonly until: number;
 }
 
 /** A credential is confirmed again after this long; who has lost it in the meantime only spends its own limit. */
 const confirmedMs = 60_000;
 
-export function makeNameCaller({ confirm, clock, baseUrl, maxCallers }: NameOptions): (request: FastifyRequest) => Named | Promise<Named> {
+export type NameCaller = (request: FastifyRequest) => NamedCaller | Promise<NamedCaller>;
+
+export function makeNameCaller({ confirm, clock, baseUrl, maxCallers }: NameOptions): NameCaller {
   const claims = rememberRecent<Claim>(maxCallers);
   const cookieName = sessionCookieName(baseUrl);
 
@@ -50,8 +52,8 @@ export function makeNameCaller({ confirm, clock, baseUrl, maxCallers }: NameOpti
     return token ? [`cookie ${token}`, () => readToken(token)] : undefined;
   }
 
-  async function ask(key: string, credential: Claimed, request: FastifyRequest): Promise<Named | undefined> {
-    const remember = (name: Named | undefined, forMs: number) => {
+  async function ask(key: string, credential: Claimed, request: FastifyRequest): Promise<NamedCaller | undefined> {
+    const remember = (name: NamedCaller | undefined, forMs: number) => {
       claims.set(key, { name, until: clock() + forMs });
       return name;
     };
@@ -82,7 +84,7 @@ export function makeNameCaller({ confirm, clock, baseUrl, maxCallers }: NameOpti
   };
 }
 
-function nameOf(caller: Caller): Named | undefined {
+function nameOf(caller: Caller): NamedCaller | undefined {
   if (caller.type === 'owner') return { bucket: `o ${caller.ownerId}`, known: true };
   return caller.type === 'agent' ? { bucket: `g ${caller.agentId}`, known: true } : undefined;
 }

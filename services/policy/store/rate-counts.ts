@@ -42,7 +42,7 @@ export function rateCountsStore(database: Database) {
     /** Forgets callers who sent nothing for two windows. */
     async purgeRateCounts(): Promise<void> {
       await database.run((sql) => sql`
-        delete from rate_counts where bucket in (select bucket from rate_counts where forget_at < now() limit 5000) and forget_at < now()`);
+        delete from rate_counts where bucket in (select bucket from rate_counts where forget_at < now() limit 20000) and forget_at < now()`);
     },
   };
 }
