@@ -1,7 +1,7 @@
 /** Builds the HTTP server: routes, parsers, safe headers, one way to fail. Listening is main's. */
 import type { IncomingMessage } from 'node:http';
 import multipart from '@fastify/multipart';
-import { fastify, type FastifyBaseLogger, type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
+import { fastify, LogController, type FastifyBaseLogger, type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import type { BlobReader, BlobWriter } from '../../shared/blobs/blobs.ts';
 import { systemClock } from '../../shared/clock.ts';
 import { allContracts } from '../../shared/contracts/all.ts';
@@ -53,9 +53,8 @@ export async function buildApp(deps: AppDeps): Promise<FastifyInstance> {
   const { baseUrl, log } = deps;
   const app: FastifyInstance = fastify({
     loggerInstance: log as FastifyBaseLogger,
-    disableRequestLogging: true,
     genReqId: (raw) => requestIdOf(raw.headers['x-request-id'] as string | undefined),
-    requestIdLogLabel: 'requestId',
+    logController: new LogController({ requestIdLogLabel: 'requestId', disableRequestLogging: true }),
     trustProxy: deps.trustedProxies.length > 0 ? [...deps.trustedProxies] : false,
     exposeHeadRoutes: false,
     bodyLimit: jsonLimit,
