@@ -9,11 +9,12 @@ import { fail } from '../../shared/errors.ts';
 import { serve, type Bus } from '../../shared/rpc.ts';
 import { runService } from '../../shared/service.ts';
 import { databaseSettings, integerSetting, secretSettings } from '../../shared/settings.ts';
+import { startSweeper } from '../../shared/sweeper.ts';
 import { deriveKeys } from '../../shared/tokens.ts';
 import { startRecorder } from './events.ts';
 import { queryAudit } from './handlers/query-audit.ts';
 import { readHealth } from './handlers/read-health.ts';
-import { startPartitionKeeper } from './partition-keeper.ts';
+import { keepPartitions } from './partition-keeper.ts';
 import { openEventStore } from './store/events.ts';
 import { openPartitionStore } from './store/partitions.ts';
 import { readInOrder } from './store/select-events.ts';
@@ -28,12 +29,16 @@ const settingsShape = {
 
 /** Requests under way at once in one process. */
 const limit = 512;
+const sweepSeconds = 3_600;
 
 await runService('audit', settingsShape, async ({ settings, bus, log }) => {
   const database = openDatabase(settings.DATABASE_URL, settings.DATABASE_POOL, log, readInOrder);
   await database.migrate(new URL('./store/migrations/', import.meta.url));
   const store = openEventStore(database, systemClock);
-  const keeper = startPartitionKeeper({ store: openPartitionStore(database), clock: systemClock, log, retentionDays: settings.AUDIT_RETENTION_DAYS });
+  const sweepSteps = { keepPartitions: () => keepPartitions({ store: openPartitionStore(database), clock: systemClock, log, retentionDays: settings.AUDIT_RETENTION_DAYS }) };
+  // Not waited for: an event that comes before its partition makes it by itself.
+  const begun = sweepSteps.keepPartitions().catch((error: unknown) => log.warn({ err: error }, 'partitions could not be kept and are looked at again'));
+  const sweeper = startSweeper(sweepSteps, log, sweepSeconds);
   const recorder = startRecorder({ bus, store, log, replicas: settings.EVENT_STREAM_REPLICAS });
   const served = serve({
     bus,
@@ -50,7 +55,8 @@ await runService('audit', settingsShape, async ({ settings, bus, log }) => {
     async stop() {
       await served.drain();
       await recorder.stop();
-      await keeper.stop();
+      await begun;
+      await sweeper.stop();
       await database.close();
     },
   };

@@ -4,8 +4,6 @@ import type { Logger } from '../../shared/log.ts';
 import { keptSince, monthsAhead } from './domain/months.ts';
 import type { PartitionStore } from './store/partitions.ts';
 
-const everyMs = 3_600_000;
-
 interface Deps {
   readonly store: PartitionStore;
   readonly clock: Clock;
@@ -14,25 +12,8 @@ interface Deps {
   readonly retentionDays: number;
 }
 
-/** Starts keeping, now and every hour. Any number of replicas may: who comes second finds nothing to do. */
-export function startPartitionKeeper(deps: Deps): { stop(): Promise<void> } {
-  let keeping: Promise<void> | undefined;
-  const keep = () => {
-    keeping ??= keepPartitions(deps)
-      .catch((error: unknown) => deps.log.warn({ err: error }, 'partitions could not be kept and are looked at again'))
-      .finally(() => { keeping = undefined; });
-  };
-  keep();
-  const timer = setInterval(keep, everyMs);
-  return {
-    async stop() {
-      clearInterval(timer);
-      await keeping;
-    },
-  };
-}
-
-async function keepPartitions({ store, clock, log, retentionDays }: Deps): Promise<void> {
+/** Any number of replicas may do it at once: who comes second finds nothing to do. */
+export async function keepPartitions({ store, clock, log, retentionDays }: Deps): Promise<void> {
   const now = clock();
   const made = await store.makePartitions(monthsAhead(now));
   const before = keptSince(now, retentionDays);

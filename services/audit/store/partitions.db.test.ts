@@ -1,5 +1,6 @@
 /** The partitions of the audit record against a real PostgreSQL: made by many at once, dropped whole, and unseen by those who record and read. */
 import { randomUUID } from 'node:crypto';
+import { pino } from 'pino';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Database } from '../../../shared/db.ts';
 import { Failure } from '../../../shared/errors.ts';
@@ -7,6 +8,7 @@ import { makeScratchDatabase, type ScratchDatabase } from '../../../tests/suppor
 import { filtersOf } from '../domain/filters.ts';
 import type { RecordedEvent } from '../domain/message.ts';
 import { monthAt } from '../domain/months.ts';
+import { keepPartitions } from '../partition-keeper.ts';
 import { isRefusedForGood, openEventStore, type EventStore } from './events.ts';
 import { openPartitionStore, type PartitionStore } from './partitions.ts';
 import { readInOrder } from './select-events.ts';
@@ -121,6 +123,20 @@ describe('partitions of the audit record', () => {
     expect(await walk(ownerId, 5)).toEqual([kept.id]);
     expect(await events.recordEvents([old, kept])).toBe(1);
     expect(await walk(ownerId, 5)).toEqual([kept.id, old.id]);
+  });
+
+  test('keeping makes the coming months, drops what is past its retention, and with 0 days drops nothing', async () => {
+    const ownerId = randomUUID();
+    await events.recordEvents([eventAt('2025-01-31T00:00:00.000Z', ownerId), eventAt('2025-02-28T00:00:00.000Z', ownerId)]);
+    const keep = (retentionDays: number) => keepPartitions({ store: partitions, clock: () => now, log: pino({ level: 'silent' }), retentionDays });
+    await keep(0);
+    expect(await partitionNames()).toEqual(expect.arrayContaining(['events_2025_01', 'events_2025_02', 'events_2026_03', 'events_2026_04', 'events_2026_05']));
+    // 400 days before the middle of March 2026 is the 8th of February 2025.
+    await Promise.all([keep(400), keep(400)]);
+    const names = await partitionNames();
+    expect(names).not.toContain('events_2025_01');
+    expect(names).toContain('events_2025_02');
+    expect(await walk(ownerId, 5)).toHaveLength(1);
   });
 
   test('nobody who records or reads fails while partitions come and go', async () => {
