@@ -48,6 +48,8 @@ export interface HttpShape {
   /** Shown in the interface description in place of a JSON body. */
   readonly requestType?: string;
   readonly responseType?: string;
+  /** Other media types of the same answer, each a text of its own shape; only a `handled` contract has any. */
+  readonly otherTypes?: readonly string[];
 }
 
 export interface Contract<Input extends z.ZodType = z.ZodType, Output extends z.ZodType = z.ZodType> {

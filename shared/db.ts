@@ -37,15 +37,18 @@ export interface Database {
   close(): Promise<void>;
 }
 
+/** PostgreSQL's own settings of every connection, by name. */
+export type Parameters = Readonly<Record<string, string>>;
+
 /** Opens the pool. Connections are made when first needed and made again when they break. */
-export function openDatabase(url: string, poolSize: number, log: Logger): Database {
-  let pool = openPool(url, poolSize);
+export function openDatabase(url: string, poolSize: number, log: Logger, parameters: Parameters = {}): Database {
+  let pool = openPool(url, poolSize, parameters);
   let stalled = 0;
 
   function replacePool(): void {
     log.error('the database pool stalled and is replaced');
     const old = pool;
-    pool = openPool(url, poolSize);
+    pool = openPool(url, poolSize, parameters);
     stalled = 0;
     old.end({ timeout: 0 }).catch(() => undefined);
   }
@@ -71,7 +74,7 @@ export function openDatabase(url: string, poolSize: number, log: Logger): Databa
   };
 }
 
-function openPool(url: string, max: number): Sql {
+function openPool(url: string, max: number, parameters: Parameters): Sql {
   const options: PoolOptions = {
     max,
     types,
@@ -80,7 +83,7 @@ function openPool(url: string, max: number): Sql {
     connect_timeout: 3,
     idle_timeout: 300,
     backoff: (attempt) => Math.min(0.1 * 2 ** attempt, 1),
-    connection: { statement_timeout: statementTimeoutMs, application_name: 'asset-exchange' },
+    connection: { ...parameters, statement_timeout: statementTimeoutMs, application_name: 'asset-exchange' },
     onnotice: () => undefined,
   };
   return postgres(url, options);

@@ -1,4 +1,5 @@
 /** Audit: records every service's events and answers queries about them (interface chapters: Audit, Events). */
+import { systemClock } from '../../shared/clock.ts';
 import type { Credential, RequestContext } from '../../shared/contract.ts';
 import { agents } from '../../shared/contracts/agents.ts';
 import { auditContracts } from '../../shared/contracts/all.ts';
@@ -8,25 +9,36 @@ import { fail } from '../../shared/errors.ts';
 import { serve, type Bus } from '../../shared/rpc.ts';
 import { runService } from '../../shared/service.ts';
 import { databaseSettings, integerSetting, secretSettings } from '../../shared/settings.ts';
+import { startSweeper } from '../../shared/sweeper.ts';
 import { deriveKeys } from '../../shared/tokens.ts';
 import { startRecorder } from './events.ts';
 import { queryAudit } from './handlers/query-audit.ts';
 import { readHealth } from './handlers/read-health.ts';
+import { keepPartitions } from './partition-keeper.ts';
 import { openEventStore } from './store/events.ts';
+import { openPartitionStore } from './store/partitions.ts';
+import { readInOrder } from './store/select-events.ts';
 
 const settingsShape = {
   ...databaseSettings,
   ...secretSettings,
   EVENT_STREAM_REPLICAS: integerSetting({ min: 1, max: 5, default: 1 }),
+  /** Events are kept at least so long, and dropped with their month; 0 keeps everything. */
+  AUDIT_RETENTION_DAYS: integerSetting({ min: 0, max: 36_500, default: 400 }),
 };
 
 /** Requests under way at once in one process. */
 const limit = 512;
+const sweepSeconds = 3_600;
 
 await runService('audit', settingsShape, async ({ settings, bus, log }) => {
-  const database = openDatabase(settings.DATABASE_URL, settings.DATABASE_POOL, log);
+  const database = openDatabase(settings.DATABASE_URL, settings.DATABASE_POOL, log, readInOrder);
   await database.migrate(new URL('./store/migrations/', import.meta.url));
-  const store = openEventStore(database);
+  const store = openEventStore(database, systemClock);
+  const sweepSteps = { keepPartitions: () => keepPartitions({ store: openPartitionStore(database), clock: systemClock, log, retentionDays: settings.AUDIT_RETENTION_DAYS }) };
+  // Not waited for: an event that comes before its partition makes it by itself.
+  const begun = sweepSteps.keepPartitions().catch((error: unknown) => log.warn({ err: error }, 'partitions could not be kept and are looked at again'));
+  const sweeper = startSweeper(sweepSteps, log, sweepSeconds);
   const recorder = startRecorder({ bus, store, log, replicas: settings.EVENT_STREAM_REPLICAS });
   const served = serve({
     bus,
@@ -43,6 +55,8 @@ await runService('audit', settingsShape, async ({ settings, bus, log }) => {
     async stop() {
       await served.drain();
       await recorder.stop();
+      await begun;
+      await sweeper.stop();
       await database.close();
     },
   };

@@ -18,6 +18,7 @@ import { fetchTransfer, headTransfer } from './handlers/fetch-transfer.ts';
 import { healthz, readyz } from './handlers/health.ts';
 import { closeSession, openSession } from './handlers/owner-session.ts';
 import { mountPages } from './handlers/pages.ts';
+import { queryAudit } from './handlers/query-audit.ts';
 import { isRetired, retired } from './handlers/retired.ts';
 import { singleLane } from './handlers/single-lane.ts';
 import { uploadPart } from './handlers/upload-part.ts';
@@ -99,6 +100,7 @@ function mountRoutes(app: FastifyInstance, deps: AppDeps): void {
   app.post('/api/owner/session', openSession({ bus, baseUrl }));
   app.delete('/api/owner/session', closeSession({ bus, baseUrl }));
   app.post('/api/agent/auth', authenticate({ bus, baseUrl }));
+  app.get('/api/audit', queryAudit({ bus, baseUrl }));
   app.get('/api/dl/:id', fetchTransfer(deps));
   app.head('/api/dl/:id', headTransfer(deps));
   app.get('/openapi.json', async () => openapi);

@@ -104,11 +104,12 @@ function requestBodyOf(contract: Named, fields: Record<string, Json>): Json | un
 }
 
 function successOf(contract: Named): Json {
-  const { responseType } = contract.http!;
+  const { responseType, otherTypes = [] } = contract.http!;
   const content = responseType
     ? { [responseType]: { schema: { type: 'string', format: 'binary' } } }
     : { 'application/json': { schema: jsonSchema(contract.output, 'output') } };
-  return { description: contract.summary, content };
+  const others = Object.fromEntries(otherTypes.map((type) => [type, { schema: { type: 'string' } }]));
+  return { description: contract.summary, content: { ...content, ...others } };
 }
 
 function securityOf(contract: Contract): Json[] {

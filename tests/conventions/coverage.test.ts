@@ -5,7 +5,7 @@ import { describe, expect, test } from 'vitest';
 import type { Named } from '../../shared/contract.ts';
 import { allContracts } from '../../shared/contracts/all.ts';
 import { errorCodes, errorTable, type ErrorCode } from '../../shared/errors.ts';
-import { eventTypes } from '../../shared/events.ts';
+import { eventTypes, targetTypes } from '../../shared/events.ts';
 import { root, sourceFiles } from '../support/source-files.ts';
 
 const specs = sourceFiles('tests/spec').map(({ text }) => text).join('\n');
@@ -55,6 +55,19 @@ describe('coverage', () => {
   test('the event table and its page are the same', () => {
     const rows = [...page('events.md').matchAll(/^\| `([\w.]+)` \|/gm)].map(([, type]) => type);
     expect(rows.sort()).toEqual(Object.keys(eventTypes).sort());
+  });
+
+  test('the event page says of each type what it is about, who causes it, and where', () => {
+    const rows = [...page('events.md').matchAll(/^\| `([\w.]+)` \|(.+)\|$/gm)].map(([, type, rest]) => [type!, ...rest!.split('|').map((cell) => cell.trim())] as const);
+    const sources = new Map(sourceFiles('services').map(({ path, text }) => [path, text]));
+    const wrong = rows.filter(([type, records, target = '', actors = '', places = '']) => {
+      const paths = [...places.matchAll(/`([^`]+)`/g)].map(([, path]) => path!);
+      return records !== eventTypes[type as keyof typeof eventTypes] || ![...targetTypes, 'none'].includes(target)
+        || actors.split(/[,;] /).some((actor) => !['owner', 'agent', 'anonymous', 'service'].includes(actor))
+        || paths.length === 0 || paths.some((path) => !sources.get(path)?.includes(`'${type}'`))
+        || [...sources].some(([path, text]) => !paths.includes(path) && !path.endsWith('.test.ts') && new RegExp(`eventType: '${type}'(?! \\|)`).test(text));
+    });
+    expect(wrong).toEqual([]);
   });
 
   test('every event type is emitted somewhere', () => {

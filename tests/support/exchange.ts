@@ -58,7 +58,7 @@ export function exchangeAt(baseUrl: string, owner: { email: string; password: st
     } as RequestInit);
     const bytes = Buffer.from(await response.arrayBuffer());
     const text = bytes.toString('utf8');
-    const isJson = /json/.test(response.headers.get('content-type') ?? '');
+    const isJson = /[/+]json/.test(response.headers.get('content-type') ?? '');
     return { status: response.status, headers: response.headers, bytes, text, json: isJson && text !== '' ? JSON.parse(text) as unknown : undefined };
   }
 

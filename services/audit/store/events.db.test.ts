@@ -1,11 +1,13 @@
 /** The audit record against a real PostgreSQL: events once, walks without gap or repeat. */
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { systemClock } from '../../../shared/clock.ts';
 import type { Database } from '../../../shared/db.ts';
 import { makeScratchDatabase, type ScratchDatabase } from '../../../tests/support/scratch-database.ts';
 import { filtersOf } from '../domain/filters.ts';
 import type { RecordedEvent } from '../domain/message.ts';
 import { isRefusedForGood, openEventStore, type EventStore } from './events.ts';
+import { readInOrder } from './select-events.ts';
 
 let scratch: ScratchDatabase;
 let database: Database;
@@ -33,9 +35,9 @@ async function walk(ownerId: string, pageSize: number, between: () => Promise<un
 
 describe('audit record', () => {
   beforeAll(async () => {
-    scratch = await makeScratchDatabase(new URL('./migrations/', import.meta.url));
+    scratch = await makeScratchDatabase(new URL('./migrations/', import.meta.url), readInOrder);
     database = scratch.database;
-    store = openEventStore(database);
+    store = openEventStore(database, systemClock);
   });
 
   afterAll(() => scratch.drop());
