@@ -11,15 +11,27 @@ const clientTimeoutMs = 4_000;
 /** So many statements in a row past their deadline mean that the pool is stuck, not the statement. */
 const stalledAfter = 3;
 
-/** Sizes and counts are 64-bit in the database and stay exact as numbers up to 2^53. */
-const types = {
-  bigint: { to: 20, from: [20], serialize: (value: number) => String(value), parse: (text: string) => Number(text) },
+/** An array as PostgreSQL writes and reads it: every element in quotes. */
+const array = {
+  serialize: (items: string[]) => `{${items.map((item) => `"${item.replace(/["\\]/g, '\\$&')}"`).join(',')}}`,
+  parse: (text: string) => [...text.matchAll(/"((?:[^"\\]|\\.)*)"|([^,{}]+)/g)].map(([, quoted, plain]) => quoted?.replace(/\\(.)/g, '$1') ?? plain!),
 };
 
-export type Sql = postgres.Sql<{ bigint: number }>;
+/**
+ * The types we use beyond the driver's own. Sizes and counts are 64-bit in the database and stay exact as numbers up to 2^53.
+ * Arrays of text and of ids are declared here because the driver would otherwise ask each new connection for all array types,
+ * by a query that nothing awaits: a connection lost at that moment would end the process.
+ */
+const types = {
+  bigint: { to: 20, from: [20], serialize: (value: number) => String(value), parse: (text: string) => Number(text) },
+  texts: { to: 1009, from: [1009], ...array },
+  uuids: { to: 2951, from: [2951], ...array },
+};
+
+export type Sql = postgres.Sql<{ bigint: number; texts: string[]; uuids: string[] }>;
 
 /** The driver knows this option; its type declarations do not. */
-interface PoolOptions extends postgres.Options<{ bigint: typeof types.bigint }> {
+interface PoolOptions extends postgres.Options<typeof types> {
   max_pipeline: number;
 }
 type Statement<T> = (sql: Sql) => PromiseLike<T>;
@@ -78,6 +90,7 @@ function openPool(url: string, max: number, parameters: Parameters): Sql {
   const options: PoolOptions = {
     max,
     types,
+    fetch_types: false,
     // More than one statement in flight on a connection makes the driver's queue slow and its failures contagious.
     max_pipeline: 1,
     connect_timeout: 3,
