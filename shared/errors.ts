@@ -22,6 +22,7 @@ const table = {
   agent_not_allowed_for_share: { status: 403, title: 'The agent is not on the allow list of this share', advice: 'Ask the sender to create a share that names this agent.' },
   invalid_grant: { status: 403, title: 'The grant is not valid for this fetch', advice: 'It is malformed, expired, or for another target. Ask for a new grant and fetch again.' },
   invalid_passcode: { status: 403, title: 'The passcode is not the one of this share', advice: 'Ask the sender for the passcode. Nothing was spent; after too many wrong ones the share waits for a while.' },
+  invalid_password: { status: 403, title: 'The current password is not right', advice: 'Send the present password of the account as `currentPassword`. Nothing was changed.' },
   invalid_delete_token: { status: 403, title: 'The delete token does not match', advice: 'Send the token that was returned when this transfer was created.' },
   plan_widened: { status: 403, title: 'The request asks for more than its plan allows', advice: 'A plan may be narrowed, never widened: smaller sizes, shorter ttl, fewer uses, fewer agents.' },
   plan_mismatch: { status: 403, title: 'The plan does not belong to this request', advice: 'The signature, lane, plan id or file differs from what was planned.' },

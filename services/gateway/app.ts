@@ -16,7 +16,7 @@ import { acceptBody, holdContinue } from './expect-continue.ts';
 import { authenticate } from './handlers/agent-auth.ts';
 import { fetchTransfer, headTransfer } from './handlers/fetch-transfer.ts';
 import { healthz, readyz } from './handlers/health.ts';
-import { closeSession, openSession } from './handlers/owner-session.ts';
+import { changePassword, closeSession, closeSessions, openSession } from './handlers/owner-session.ts';
 import { mountPages } from './handlers/pages.ts';
 import { queryAudit } from './handlers/query-audit.ts';
 import { isRetired, retired } from './handlers/retired.ts';
@@ -99,6 +99,8 @@ function mountRoutes(app: FastifyInstance, deps: AppDeps): void {
   mountPages(app, { bus, baseUrl, openapi });
   app.post('/api/owner/session', openSession({ bus, baseUrl }));
   app.delete('/api/owner/session', closeSession({ bus, baseUrl }));
+  app.delete('/api/owner/sessions', closeSessions({ bus, baseUrl }));
+  app.post('/api/owner/password', changePassword({ bus, baseUrl }));
   app.post('/api/agent/auth', authenticate({ bus, baseUrl }));
   app.get('/api/audit', queryAudit({ bus, baseUrl }));
   app.get('/api/dl/:id', fetchTransfer(deps));

@@ -14,7 +14,9 @@ import type { permissionsStore } from './store/permissions.ts';
 import type { ownSharesStore } from './store/own-shares.ts';
 import type { passcodeTriesStore, TryLimit } from './store/passcode-tries.ts';
 import type { rateCountsStore } from './store/rate-counts.ts';
+import type { sessionsStore } from './store/sessions.ts';
 import type { sharesStore } from './store/shares.ts';
+import type { SignInLimits, signInTriesStore } from './store/sign-in-tries.ts';
 
 export type Store =
   & ReturnType<typeof agentKeysStore>
@@ -26,7 +28,9 @@ export type Store =
   & ReturnType<typeof ownSharesStore>
   & ReturnType<typeof passcodeTriesStore>
   & ReturnType<typeof rateCountsStore>
-  & ReturnType<typeof sharesStore>;
+  & ReturnType<typeof sessionsStore>
+  & ReturnType<typeof sharesStore>
+  & ReturnType<typeof signInTriesStore>;
 
 export interface Deps {
   readonly store: Store;
@@ -54,6 +58,8 @@ export interface Deps {
     readonly anonymousCreate: boolean;
     /** Wrong passcodes of one share, and the seconds that they count for. */
     readonly passcode: TryLimit;
+    /** Wrong passwords of one account and from one address. */
+    readonly signIn: SignInLimits;
   };
   readonly baseUrl: string;
 }

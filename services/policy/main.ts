@@ -16,6 +16,7 @@ import type { Deps, Store } from './deps.ts';
 import { hashPassword } from './domain/password.ts';
 import { createAgentKey, listAgentKeys, revokeAgentKey } from './handlers/agent-keys.ts';
 import { authenticateAgent } from './handlers/authenticate-agent.ts';
+import { makeCheckPassword } from './handlers/check-password.ts';
 import { createOwner } from './handlers/create-owner.ts';
 import { createShare } from './handlers/create-share.ts';
 import { describeShare } from './handlers/describe-share.ts';
@@ -25,7 +26,7 @@ import { hashPasscode } from './handlers/hash-passcode.ts';
 import { identifyCaller, makeIdentify } from './handlers/identify-caller.ts';
 import { issueGrant } from './handlers/issue-grant.ts';
 import { leaseRequests } from './handlers/lease-requests.ts';
-import { readSession, signIn, signOut } from './handlers/owner-session.ts';
+import { changePassword, readSession, signIn, signOut, signOutEverywhere } from './handlers/owner-session.ts';
 import { listShares, revokeShare, updateShare } from './handlers/own-shares.ts';
 import { planTransfer } from './handlers/plan-transfer.ts';
 import { readJwks } from './handlers/read-jwks.ts';
@@ -42,7 +43,9 @@ import { permissionsStore } from './store/permissions.ts';
 import { ownSharesStore } from './store/own-shares.ts';
 import { passcodeTriesStore } from './store/passcode-tries.ts';
 import { rateCountsStore } from './store/rate-counts.ts';
+import { sessionsStore } from './store/sessions.ts';
 import { sharesStore } from './store/shares.ts';
+import { signInTriesStore } from './store/sign-in-tries.ts';
 import { sweepSteps } from './sweeper.ts';
 
 const MiB = 1_024 ** 2;
@@ -68,6 +71,9 @@ const settingsShape = {
   SESSION_TTL_SECONDS: integerSetting({ min: 300, max: week * 5, default: week }),
   PASSCODE_TRIES: integerSetting({ min: 1, max: 1_000, default: 10 }),
   PASSCODE_WINDOW_SECONDS: integerSetting({ min: 1, max: 86_400, default: 900 }),
+  SIGN_IN_TRIES: integerSetting({ min: 1, max: 1_000, default: 10 }),
+  SIGN_IN_ADDRESS_TRIES: integerSetting({ min: 1, max: 100_000, default: 100 }),
+  SIGN_IN_WINDOW_SECONDS: integerSetting({ min: 1, max: 86_400, default: 900 }),
   SWEEP_SECONDS: integerSetting({ min: 1, max: 3_600, default: 5 }),
   REQUEST_LIMIT: integerSetting({ min: 1, max: 100_000, default: 512 }),
 };
@@ -82,6 +88,7 @@ await runService('policy', settingsShape, async ({ settings, bus, log }) => {
   await createFirstOwner(deps.store, settings, log);
   const sweeper = startSweeper(sweepSteps(deps), log, settings.SWEEP_SECONDS);
   const identify = makeIdentify(deps);
+  const checkPassword = makeCheckPassword(deps);
 
   const served = serve({
     bus, log,
@@ -116,9 +123,11 @@ await runService('policy', settingsShape, async ({ settings, bus, log }) => {
       revokeStandingPermission: revokeStandingPermission(deps),
       leaseRequests: leaseRequests(deps),
       createOwner: createOwner(deps),
-      signIn: signIn(deps),
+      signIn: signIn(deps, checkPassword),
+      changePassword: changePassword(deps, checkPassword),
       readSession: readSession(deps),
       signOut: signOut(deps),
+      signOutEverywhere: signOutEverywhere(deps),
       readHealth: async () => ({ ready: await database.isReady() }),
     },
     identify,
@@ -141,7 +150,8 @@ function makeDeps(settings: Settings, { database, ...parts }: Pick<Deps, 'bus' |
   return {
     store: {
       ...agentKeysStore(database), ...answersStore(database), ...fetchesStore(database), ...groupsStore(database),
-      ...ownersStore(database), ...ownSharesStore(database), ...passcodeTriesStore(database), ...permissionsStore(database), ...rateCountsStore(database), ...sharesStore(database),
+      ...ownersStore(database), ...ownSharesStore(database), ...passcodeTriesStore(database), ...permissionsStore(database), ...rateCountsStore(database),
+      ...sessionsStore(database), ...sharesStore(database), ...signInTriesStore(database),
     },
     clock: systemClock,
     ...parts,
@@ -171,6 +181,10 @@ function makeDeps(settings: Settings, { database, ...parts }: Pick<Deps, 'bus' |
       sessionTtl: settings.SESSION_TTL_SECONDS,
       anonymousCreate: settings.ANONYMOUS_CREATE === 'allow',
       passcode: { tries: settings.PASSCODE_TRIES, window: settings.PASSCODE_WINDOW_SECONDS },
+      signIn: {
+        account: { tries: settings.SIGN_IN_TRIES, window: settings.SIGN_IN_WINDOW_SECONDS },
+        address: { tries: settings.SIGN_IN_ADDRESS_TRIES, window: settings.SIGN_IN_WINDOW_SECONDS },
+      },
     },
   };
 }

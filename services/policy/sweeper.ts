@@ -10,6 +10,7 @@ export function sweepSteps({ store, clock }: Pick<Deps, 'store' | 'clock'>): Swe
     purgeFetches: store.purgeFetches,
     purgeTries: store.purgeTries,
     purgeRateCounts: store.purgeRateCounts,
+    purgeSignInTries: store.purgeSignInTries,
     purgeAnswers: store.purgeAnswers,
     purgeSessions: store.purgeSessions,
   };
