@@ -16,6 +16,7 @@ import { acceptBody, holdContinue } from './expect-continue.ts';
 import { authenticate } from './handlers/agent-auth.ts';
 import { fetchTransfer, headTransfer } from './handlers/fetch-transfer.ts';
 import { healthz, readyz } from './handlers/health.ts';
+import { finishOidc, startOidc } from './handlers/oidc.ts';
 import { changePassword, closeSession, closeSessions, openSession } from './handlers/owner-session.ts';
 import { mountPages } from './handlers/pages.ts';
 import { queryAudit } from './handlers/query-audit.ts';
@@ -101,6 +102,8 @@ function mountRoutes(app: FastifyInstance, deps: AppDeps): void {
   app.delete('/api/owner/session', closeSession({ bus, baseUrl }));
   app.delete('/api/owner/sessions', closeSessions({ bus, baseUrl }));
   app.post('/api/owner/password', changePassword({ bus, baseUrl }));
+  app.get('/api/owner/oidc/start', startOidc({ bus, baseUrl }));
+  app.get('/api/owner/oidc/callback', finishOidc({ bus, baseUrl }));
   app.post('/api/agent/auth', authenticate({ bus, baseUrl }));
   app.get('/api/audit', queryAudit({ bus, baseUrl }));
   app.get('/api/dl/:id', fetchTransfer(deps));

@@ -9,6 +9,7 @@ import type { agentKeysStore } from './store/agent-keys.ts';
 import type { answersStore } from './store/answers.ts';
 import type { fetchesStore } from './store/fetches.ts';
 import type { groupsStore } from './store/groups.ts';
+import type { oidcStore } from './store/oidc.ts';
 import type { ownersStore } from './store/owners.ts';
 import type { permissionsStore } from './store/permissions.ts';
 import type { ownSharesStore } from './store/own-shares.ts';
@@ -23,6 +24,7 @@ export type Store =
   & ReturnType<typeof answersStore>
   & ReturnType<typeof fetchesStore>
   & ReturnType<typeof groupsStore>
+  & ReturnType<typeof oidcStore>
   & ReturnType<typeof ownersStore>
   & ReturnType<typeof permissionsStore>
   & ReturnType<typeof ownSharesStore>
@@ -45,6 +47,7 @@ export interface Deps {
     readonly shareCursor: readonly Buffer[];
     readonly passcode: readonly Buffer[];
     readonly requestDigest: readonly Buffer[];
+    readonly oidcFlow: readonly Buffer[];
     readonly plan: readonly PlanKey[];
   };
   readonly limits: {

@@ -11,6 +11,7 @@ export function sweepSteps({ store, clock }: Pick<Deps, 'store' | 'clock'>): Swe
     purgeTries: store.purgeTries,
     purgeRateCounts: store.purgeRateCounts,
     purgeSignInTries: store.purgeSignInTries,
+    purgeReturns: store.purgeReturns,
     purgeAnswers: store.purgeAnswers,
     purgeSessions: store.purgeSessions,
   };

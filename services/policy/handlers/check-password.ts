@@ -5,7 +5,7 @@ import { eventOf } from '../../../shared/events.ts';
 import type { Deps } from '../deps.ts';
 import { networkOf } from '../domain/network.ts';
 import { isPassword } from '../domain/password.ts';
-import type { OwnerWithPassword } from '../store/owners.ts';
+import type { Owner, OwnerWithPassword } from '../store/owners.ts';
 import { makeTurns } from '../turns.ts';
 
 interface Check {
@@ -26,7 +26,7 @@ export function makeCheckPassword({ store, clock, limits, publish }: Pick<Deps, 
   const takeTurn = makeTurns();
 
   /** @throws rate_limited, and what `wrong` says */
-  return async function checkPassword({ email, password, find, wrong }: Check, context: HandlerContext): Promise<OwnerWithPassword> {
+  return async function checkPassword({ email, password, find, wrong }: Check, context: HandlerContext): Promise<Owner & { passwordHash: string }> {
     const trier = { email, network: networkOf(context.address) };
     return takeTurn(email.toLowerCase(), async () => {
       if (context.deadline <= clock()) throw fail('deadline_exceeded');
@@ -39,12 +39,12 @@ export function makeCheckPassword({ store, clock, limits, publish }: Pick<Deps, 
         refuse('rate_limited');
         throw fail('rate_limited', { detail: 'Too many wrong passwords were tried.', retryAfter: claimed.retryAfter });
       }
-      if (!(await isPassword(password, found?.passwordHash)) || !found) {
+      if (!(await isPassword(password, found?.passwordHash ?? undefined)) || !found?.passwordHash) {
         refuse(wrong);
         throw fail(wrong);
       }
       await store.returnSignIn(trier, claimed);
-      return found;
+      return { ...found, passwordHash: found.passwordHash };
     });
   };
 }

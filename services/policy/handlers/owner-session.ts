@@ -48,6 +48,7 @@ export const changePassword = ({ store, clock, limits }: Deps, checkPassword: Ch
     const { sessionId, ownerId } = context.caller;
     const present = await store.findOwner(ownerId);
     if (!present) throw fail('invalid_owner_credential');
+    if (!present.passwordHash) throw fail('password_not_set');
     const find = () => store.findOwner(ownerId);
     const { passwordHash, ...owner } = await checkPassword({ email: present.email, password: currentPassword, find, wrong: 'invalid_password' }, context);
     const { session, token, caller } = newSession(ownerId, limits.sessionTtl);

@@ -9,7 +9,8 @@ export interface Owner {
 }
 
 export interface OwnerWithPassword extends Owner {
-  readonly passwordHash: string;
+  /** Null for who signs in at the OpenID Connect provider. */
+  readonly passwordHash: string | null;
 }
 
 export function ownersStore(database: Database) {

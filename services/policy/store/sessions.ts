@@ -1,6 +1,7 @@
 /** The sessions of owners. */
 import type { Database, Sql } from '../../../shared/db.ts';
 import type { DomainEvent } from '../../../shared/events.ts';
+import type { Subject } from './oidc.ts';
 import type { Owner } from './owners.ts';
 
 export interface Session {
@@ -25,18 +26,21 @@ export interface ReplacedSession {
   readonly event: DomainEvent;
 }
 
+/** What whoever signs in has proven. */
+type Proof = { readonly passwordHash: string } | Subject;
+
 export function sessionsStore(database: Database) {
   return {
     /**
-     * Opens a session for whoever proved the password with this hash, and ends the one that it replaces. Answers when it ends,
-     * or undefined when the password has changed since.
+     * Opens a session for whoever proved the password with this hash, or to be this subject, and ends the one that it replaces.
+     * Answers when it ends, or undefined when the owner has another password by now.
      */
-    async openSession(session: NewSession, proof: { passwordHash: string }, event: DomainEvent, replaced?: ReplacedSession): Promise<Date | undefined> {
+    async openSession(session: NewSession, proof: Proof, event: DomainEvent, replaced?: ReplacedSession): Promise<Date | undefined> {
       const rows = await database.run((sql) => sql<{ expiresAt: Date }[]>`
         with opened as (
           insert into sessions (id, owner_id, secret_hash, epoch, expires_at)
           select ${session.id}, o.id, ${session.secretHash}, o.session_epoch, now() + make_interval(secs => ${session.ttl})
-          from owners o where o.id = ${session.ownerId} and o.password_hash = ${proof.passwordHash}
+          from owners o where o.id = ${session.ownerId} and ${isProven(sql, proof)}
           returning expires_at
         ), told as (
           insert into outbox (id, event) select ${event.id}::uuid, ${sql.json(event as never)}::jsonb from opened
@@ -106,6 +110,10 @@ export function sessionsStore(database: Database) {
     },
   };
 }
+
+const isProven = (sql: Sql, proof: Proof) => ('passwordHash' in proof
+  ? sql`o.password_hash = ${proof.passwordHash}`
+  : sql`o.oidc_issuer = ${proof.issuer} and o.oidc_subject = ${proof.subject}`);
 
 const endAll = (sql: Sql, owner: string) => sql`
   update sessions s set ended_at = now() from ${sql(owner)} o where s.owner_id = o.id and s.ended_at is null and s.expires_at > now() returning s.id`;
