@@ -35,10 +35,11 @@ export const eventTypes = {
   'standing_permission.created': 'A standing permission was recorded',
   'standing_permission.revoked': 'A standing permission was revoked',
   'policy.planned': 'A transfer plan was signed',
-  'owner.created': 'An owner was made by an admin owner',
+  'owner.created': 'An owner was made by an admin owner, or by a first sign-in at the OpenID Connect provider',
   'owner.signed_in': 'An owner signed in',
-  'owner.signed_out': 'An owner signed out',
-  'owner.denied': 'A sign-in was refused',
+  'owner.signed_out': 'An owner signed out; data says whether everywhere, or by signing in anew',
+  'owner.password_changed': 'An owner changed the password, which ended every session',
+  'owner.denied': 'A sign-in or a change of password was refused',
 } as const;
 
 export type EventType = keyof typeof eventTypes;

@@ -32,7 +32,7 @@ export async function runService<S extends z.ZodRawShape>(
     process.exit(1);
   });
   const bus = await connectBus(common.NATS_URL, name, log);
-  const running = await start({ settings, bus, log });
+  const running = await start({ settings, bus, log }).catch(exitOnBadSettings);
   const stop = once(() => shutDown(running, bus, log));
   process.on('SIGTERM', stop);
   process.on('SIGINT', stop);
@@ -45,10 +45,14 @@ function readSettingsOrExit<S extends z.ZodRawShape>(shape: S): z.output<z.ZodOb
   try {
     return readSettings(shape);
   } catch (error) {
-    if (!(error instanceof SettingsError)) throw error;
-    process.stderr.write(`${error.message}\n`);
-    process.exit(badSettingsExit);
+    return exitOnBadSettings(error);
   }
+}
+
+function exitOnBadSettings(error: unknown): never {
+  if (!(error instanceof SettingsError)) throw error;
+  process.stderr.write(`${error.message}\n`);
+  process.exit(badSettingsExit);
 }
 
 function once(work: () => Promise<void>): () => void {

@@ -2,7 +2,7 @@
 import { createHash, createHmac, createPrivateKey, createPublicKey, hkdfSync, timingSafeEqual, type KeyObject } from 'node:crypto';
 
 /** What a derived key is for; two purposes never share a key. */
-export type Purpose = 'delete token' | 'grant' | 'access token' | 'plan' | 'cursor' | 'share cursor' | 'passcode' | 'request digest' | 'answer';
+export type Purpose = 'delete token' | 'grant' | 'access token' | 'plan' | 'cursor' | 'share cursor' | 'passcode' | 'request digest' | 'answer' | 'oidc flow';
 
 /** One key for each entry of AEX_SECRET, newest first: the first makes, all verify. */
 export function deriveKeys(secrets: readonly Buffer[], purpose: Purpose): Buffer[] {

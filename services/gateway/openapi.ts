@@ -104,7 +104,8 @@ function requestBodyOf(contract: Named, fields: Record<string, Json>): Json | un
 }
 
 function successOf(contract: Named): Json {
-  const { responseType, otherTypes = [] } = contract.http!;
+  const { responseType, otherTypes = [], status } = contract.http!;
+  if (status >= 300) return { description: contract.summary, headers: { Location: { schema: { type: 'string', format: 'uri-reference' } } } };
   const content = responseType
     ? { [responseType]: { schema: { type: 'string', format: 'binary' } } }
     : { 'application/json': { schema: jsonSchema(contract.output, 'output') } };

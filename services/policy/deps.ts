@@ -9,24 +9,30 @@ import type { agentKeysStore } from './store/agent-keys.ts';
 import type { answersStore } from './store/answers.ts';
 import type { fetchesStore } from './store/fetches.ts';
 import type { groupsStore } from './store/groups.ts';
+import type { oidcStore } from './store/oidc.ts';
 import type { ownersStore } from './store/owners.ts';
 import type { permissionsStore } from './store/permissions.ts';
 import type { ownSharesStore } from './store/own-shares.ts';
 import type { passcodeTriesStore, TryLimit } from './store/passcode-tries.ts';
 import type { rateCountsStore } from './store/rate-counts.ts';
+import type { sessionsStore } from './store/sessions.ts';
 import type { sharesStore } from './store/shares.ts';
+import type { SignInLimits, signInTriesStore } from './store/sign-in-tries.ts';
 
 export type Store =
   & ReturnType<typeof agentKeysStore>
   & ReturnType<typeof answersStore>
   & ReturnType<typeof fetchesStore>
   & ReturnType<typeof groupsStore>
+  & ReturnType<typeof oidcStore>
   & ReturnType<typeof ownersStore>
   & ReturnType<typeof permissionsStore>
   & ReturnType<typeof ownSharesStore>
   & ReturnType<typeof passcodeTriesStore>
   & ReturnType<typeof rateCountsStore>
-  & ReturnType<typeof sharesStore>;
+  & ReturnType<typeof sessionsStore>
+  & ReturnType<typeof sharesStore>
+  & ReturnType<typeof signInTriesStore>;
 
 export interface Deps {
   readonly store: Store;
@@ -41,6 +47,7 @@ export interface Deps {
     readonly shareCursor: readonly Buffer[];
     readonly passcode: readonly Buffer[];
     readonly requestDigest: readonly Buffer[];
+    readonly oidcFlow: readonly Buffer[];
     readonly plan: readonly PlanKey[];
   };
   readonly limits: {
@@ -54,6 +61,8 @@ export interface Deps {
     readonly anonymousCreate: boolean;
     /** Wrong passcodes of one share, and the seconds that they count for. */
     readonly passcode: TryLimit;
+    /** Wrong passwords of one account and from one address. */
+    readonly signIn: SignInLimits;
   };
   readonly baseUrl: string;
 }

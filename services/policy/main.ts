@@ -9,13 +9,14 @@ import type { Logger } from '../../shared/log.ts';
 import { startRelay } from '../../shared/outbox.ts';
 import { serve } from '../../shared/rpc.ts';
 import { runService } from '../../shared/service.ts';
-import { baseUrlSettings, databaseSettings, integerSetting, secretSettings } from '../../shared/settings.ts';
+import { baseUrlSettings, databaseSettings, integerSetting, secretSettings, SettingsError } from '../../shared/settings.ts';
 import { startSweeper } from '../../shared/sweeper.ts';
 import { deriveKeys, derivePlanKeys } from '../../shared/tokens.ts';
 import type { Deps, Store } from './deps.ts';
 import { hashPassword } from './domain/password.ts';
 import { createAgentKey, listAgentKeys, revokeAgentKey } from './handlers/agent-keys.ts';
 import { authenticateAgent } from './handlers/authenticate-agent.ts';
+import { makeCheckPassword } from './handlers/check-password.ts';
 import { createOwner } from './handlers/create-owner.ts';
 import { createShare } from './handlers/create-share.ts';
 import { describeShare } from './handlers/describe-share.ts';
@@ -25,7 +26,8 @@ import { hashPasscode } from './handlers/hash-passcode.ts';
 import { identifyCaller, makeIdentify } from './handlers/identify-caller.ts';
 import { issueGrant } from './handlers/issue-grant.ts';
 import { leaseRequests } from './handlers/lease-requests.ts';
-import { readSession, signIn, signOut } from './handlers/owner-session.ts';
+import { finishOidc, startOidc, type Oidc } from './handlers/oidc.ts';
+import { changePassword, readSession, signIn, signOut, signOutEverywhere } from './handlers/owner-session.ts';
 import { listShares, revokeShare, updateShare } from './handlers/own-shares.ts';
 import { planTransfer } from './handlers/plan-transfer.ts';
 import { readJwks } from './handlers/read-jwks.ts';
@@ -34,15 +36,20 @@ import { returnUse } from './handlers/return-use.ts';
 import { spendUse } from './handlers/spend-use.ts';
 import { createStandingPermission, listStandingPermissions, revokeStandingPermission } from './handlers/standing-permissions.ts';
 import { agentKeysStore } from './store/agent-keys.ts';
+import { isLoopback } from './outside/careful-fetch.ts';
+import { makeProvider } from './outside/oidc.ts';
 import { answersStore } from './store/answers.ts';
 import { fetchesStore } from './store/fetches.ts';
 import { groupsStore } from './store/groups.ts';
+import { oidcStore } from './store/oidc.ts';
 import { ownersStore } from './store/owners.ts';
 import { permissionsStore } from './store/permissions.ts';
 import { ownSharesStore } from './store/own-shares.ts';
 import { passcodeTriesStore } from './store/passcode-tries.ts';
 import { rateCountsStore } from './store/rate-counts.ts';
+import { sessionsStore } from './store/sessions.ts';
 import { sharesStore } from './store/shares.ts';
+import { signInTriesStore } from './store/sign-in-tries.ts';
 import { sweepSteps } from './sweeper.ts';
 
 const MiB = 1_024 ** 2;
@@ -68,6 +75,14 @@ const settingsShape = {
   SESSION_TTL_SECONDS: integerSetting({ min: 300, max: week * 5, default: week }),
   PASSCODE_TRIES: integerSetting({ min: 1, max: 1_000, default: 10 }),
   PASSCODE_WINDOW_SECONDS: integerSetting({ min: 1, max: 86_400, default: 900 }),
+  SIGN_IN_TRIES: integerSetting({ min: 1, max: 1_000, default: 10 }),
+  SIGN_IN_ADDRESS_TRIES: integerSetting({ min: 1, max: 100_000, default: 100 }),
+  SIGN_IN_WINDOW_SECONDS: integerSetting({ min: 1, max: 86_400, default: 900 }),
+  OIDC_ISSUER: z.url().transform((text) => new URL(text)).refine((url) => url.protocol === 'https:' || (url.protocol === 'http:' && isLoopback(url)), 'must be an https address').optional(),
+  OIDC_CLIENT_ID: z.string().optional(),
+  OIDC_CLIENT_SECRET: z.string().optional(),
+  OIDC_SCOPES: z.string().regex(/(^| )openid( |$)/, 'must contain openid').default('openid email'),
+  OIDC_ALLOWED_EMAIL_DOMAINS: z.string().default('').transform((text) => text.split(',').map((domain) => domain.trim().toLowerCase()).filter(Boolean)),
   SWEEP_SECONDS: integerSetting({ min: 1, max: 3_600, default: 5 }),
   REQUEST_LIMIT: integerSetting({ min: 1, max: 100_000, default: 512 }),
 };
@@ -75,6 +90,7 @@ const settingsShape = {
 type Settings = z.output<z.ZodObject<typeof settingsShape>>;
 
 await runService('policy', settingsShape, async ({ settings, bus, log }) => {
+  const oidc = makeOidc(settings);
   const database = openDatabase(settings.DATABASE_URL, settings.DATABASE_POOL, log);
   await database.migrate(new URL('./store/migrations/', import.meta.url));
   const relay = startRelay(bus, database, 'policy', log);
@@ -82,6 +98,7 @@ await runService('policy', settingsShape, async ({ settings, bus, log }) => {
   await createFirstOwner(deps.store, settings, log);
   const sweeper = startSweeper(sweepSteps(deps), log, settings.SWEEP_SECONDS);
   const identify = makeIdentify(deps);
+  const checkPassword = makeCheckPassword(deps);
 
   const served = serve({
     bus, log,
@@ -116,9 +133,13 @@ await runService('policy', settingsShape, async ({ settings, bus, log }) => {
       revokeStandingPermission: revokeStandingPermission(deps),
       leaseRequests: leaseRequests(deps),
       createOwner: createOwner(deps),
-      signIn: signIn(deps),
+      signIn: signIn(deps, checkPassword),
+      changePassword: changePassword(deps, checkPassword),
       readSession: readSession(deps),
       signOut: signOut(deps),
+      signOutEverywhere: signOutEverywhere(deps),
+      startOidc: startOidc(deps, oidc),
+      finishOidc: finishOidc(deps, oidc),
       readHealth: async () => ({ ready: await database.isReady() }),
     },
     identify,
@@ -141,7 +162,8 @@ function makeDeps(settings: Settings, { database, ...parts }: Pick<Deps, 'bus' |
   return {
     store: {
       ...agentKeysStore(database), ...answersStore(database), ...fetchesStore(database), ...groupsStore(database),
-      ...ownersStore(database), ...ownSharesStore(database), ...passcodeTriesStore(database), ...permissionsStore(database), ...rateCountsStore(database), ...sharesStore(database),
+      ...oidcStore(database), ...ownersStore(database), ...ownSharesStore(database), ...passcodeTriesStore(database), ...permissionsStore(database),
+      ...rateCountsStore(database), ...sessionsStore(database), ...sharesStore(database), ...signInTriesStore(database),
     },
     clock: systemClock,
     ...parts,
@@ -153,6 +175,7 @@ function makeDeps(settings: Settings, { database, ...parts }: Pick<Deps, 'bus' |
       shareCursor: deriveKeys(secrets, 'share cursor'),
       passcode: deriveKeys(secrets, 'passcode'),
       requestDigest: deriveKeys(secrets, 'request digest'),
+      oidcFlow: deriveKeys(secrets, 'oidc flow'),
       plan: derivePlanKeys(secrets),
     },
     limits: {
@@ -171,8 +194,21 @@ function makeDeps(settings: Settings, { database, ...parts }: Pick<Deps, 'bus' |
       sessionTtl: settings.SESSION_TTL_SECONDS,
       anonymousCreate: settings.ANONYMOUS_CREATE === 'allow',
       passcode: { tries: settings.PASSCODE_TRIES, window: settings.PASSCODE_WINDOW_SECONDS },
+      signIn: {
+        account: { tries: settings.SIGN_IN_TRIES, window: settings.SIGN_IN_WINDOW_SECONDS },
+        address: { tries: settings.SIGN_IN_ADDRESS_TRIES, window: settings.SIGN_IN_WINDOW_SECONDS },
+      },
     },
   };
+}
+
+/** The provider, when the settings name one. @throws SettingsError when they name only a part of it */
+function makeOidc(settings: Settings): Oidc | undefined {
+  const { OIDC_ISSUER: issuer, OIDC_CLIENT_ID: clientId, OIDC_CLIENT_SECRET: clientSecret } = settings;
+  if (!issuer && !clientId && !clientSecret) return undefined;
+  if (!issuer || !clientId || !clientSecret) throw new SettingsError('Bad settings: OIDC_ISSUER, OIDC_CLIENT_ID and OIDC_CLIENT_SECRET must be set together.');
+  const redirectUri = `${settings.BASE_URL}/api/owner/oidc/callback`;
+  return { provider: makeProvider({ issuer, clientId, clientSecret, scopes: settings.OIDC_SCOPES, redirectUri }), domains: settings.OIDC_ALLOWED_EMAIL_DOMAINS };
 }
 
 /** On a database without owners, makes the one named in the settings. Replicas that start together make one. */

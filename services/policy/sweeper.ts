@@ -10,6 +10,8 @@ export function sweepSteps({ store, clock }: Pick<Deps, 'store' | 'clock'>): Swe
     purgeFetches: store.purgeFetches,
     purgeTries: store.purgeTries,
     purgeRateCounts: store.purgeRateCounts,
+    purgeSignInTries: store.purgeSignInTries,
+    purgeReturns: store.purgeReturns,
     purgeAnswers: store.purgeAnswers,
     purgeSessions: store.purgeSessions,
   };

@@ -45,8 +45,22 @@ export function readCookie(header: string, name: string): string | undefined {
 
 /** A Set-Cookie header for the session; without a token it clears the cookie. `seconds` until it ends. */
 export function sessionCookie(baseUrl: string, token: string, seconds: number): string {
+  return setCookie(baseUrl, sessionCookieName(baseUrl), token, seconds);
+}
+
+function setCookie(baseUrl: string, name: string, value: string, seconds: number): string {
   const secure = baseUrl.startsWith('https:') ? '; Secure' : '';
-  return `${sessionCookieName(baseUrl)}=${token}; Path=/; Max-Age=${seconds}; HttpOnly; SameSite=Lax${secure}`;
+  return `${name}=${value}; Path=/; Max-Age=${seconds}; HttpOnly; SameSite=Lax${secure}`;
+}
+
+/** The cookie of a sign-in that is under way at the provider. */
+export function flowCookieName(baseUrl: string): string {
+  return baseUrl.startsWith('https:') ? '__Host-aex_oidc' : 'aex_oidc';
+}
+
+/** A Set-Cookie header for it. Lax: the provider's page sends the browser back to us. */
+export function flowCookie(baseUrl: string, flow: string, seconds: number): string {
+  return setCookie(baseUrl, flowCookieName(baseUrl), flow, seconds);
 }
 
 /** What a browser says of where a request came from. */
