@@ -4,7 +4,7 @@ import type { FastifyRequest } from 'fastify';
 import type { Contract, Credential } from '../../shared/contract.ts';
 import { fail, failField } from '../../shared/errors.ts';
 import type { CallContext } from '../../shared/rpc.ts';
-import { isSameOrigin, readAuthorization, readCookie, readToken, sessionCookieName } from './domain/credential.ts';
+import { hideTokens, isSameOrigin, readAuthorization, readCookie, readToken, sessionCookieName } from './domain/credential.ts';
 
 const callMs = 4_500;
 const safeMethods = new Set(['GET', 'HEAD', 'OPTIONS']);
@@ -15,9 +15,9 @@ export function header(request: FastifyRequest, name: string): string | undefine
   return Array.isArray(value) ? value.join(', ') : value;
 }
 
-/** The request id: the caller's own when it is well-formed, so that logs can be joined across systems. */
+/** The request id: the caller's own when it is well-formed and no token, so that logs can be joined across systems. */
 export function requestIdOf(given: string | undefined): string {
-  return given && /^[A-Za-z0-9._-]{8,64}$/.test(given) ? given : `req_${randomBytes(12).toString('hex')}`;
+  return given && /^[A-Za-z0-9._-]{8,64}$/.test(given) && hideTokens(given) === given ? given : `req_${randomBytes(12).toString('hex')}`;
 }
 
 /** The W3C trace context: goes on with the caller's trace, or begins one. */

@@ -9,7 +9,13 @@ import { errorTable, type ErrorCode } from '../../shared/errors.ts';
 type Json = Record<string, unknown>;
 
 /** Codes that every route can answer. */
-const everywhere: readonly ErrorCode[] = ['invalid_request', 'rate_limited', 'internal', 'service_unavailable', 'overloaded', 'deadline_exceeded'];
+const everywhere: readonly ErrorCode[] = ['invalid_request', 'rate_limited', 'request_timed_out', 'headers_too_large', 'internal', 'service_unavailable', 'overloaded', 'deadline_exceeded'];
+
+/** Codes that every route with a JSON body can answer. */
+const withBody: readonly ErrorCode[] = ['payload_too_large', 'unsupported_media_type'];
+
+/** The form of an Idempotency-Key and of an operationId. */
+const operationKey: Json = { type: 'string', pattern: '^[\\x21-\\x7e]{1,255}$' };
 
 const schemes: Readonly<Record<CredentialKind, Json>> = {
   agent_key: { type: 'http', scheme: 'bearer', bearerFormat: 'agk_<keyId>.<secret>', description: 'Root agent key' },
@@ -38,6 +44,8 @@ export function describeInterface(baseUrl: string, version: string): Json {
     if (contract.http) add(contract.http.path, contract.http.method, operationOf(contract));
   }
   add('/api/lane/single/{planId}', 'put', singleLane);
+  const fetched = paths['/api/dl/{id}']!['get'] as { responses: Json };
+  fetched.responses = { ...fetched.responses, 206: { ...(fetched.responses['200'] as Json), description: 'The range that was asked for' }, 304: notModified };
   add('/api/dl/{id}', 'head', headTransfer(paths['/api/dl/{id}']!));
   for (const path of ['/api/upload', '/api/tus']) add(path, 'post', retired);
   return {
@@ -57,7 +65,7 @@ function operationOf(contract: Named): Json {
     ...[...http.path.matchAll(/\{(\w+)\}/g)].map(([, name]) => parameter('path', name!, fields[name!], true)),
     ...(http.query ?? []).map((name) => parameter('query', name, fields[name], isRequired(contract, name))),
     ...Object.entries(http.headers ?? {}).map(([field, name]) => parameter('header', name, fields[field], false)),
-    ...(contract.idempotent ? [parameter('header', 'Idempotency-Key', { type: 'string', maxLength: 255 }, false)] : []),
+    ...(contract.idempotent ? [parameter('header', 'Idempotency-Key', operationKey, false)] : []),
   ];
   const body = requestBodyOf(contract, fields);
   return {
@@ -69,7 +77,7 @@ function operationOf(contract: Named): Json {
     ...(body && { requestBody: body }),
     responses: {
       [http.status]: successOf(contract),
-      ...problemsOf([...contract.errors, ...everywhere]),
+      ...problemsOf([...contract.errors, ...(body ? withBody : []), ...everywhere]),
     },
   };
 }
@@ -97,7 +105,7 @@ function requestBodyOf(contract: Named, fields: Record<string, Json>): Json | un
   const elsewhere = new Set([...(http.query ?? []), ...Object.keys(http.headers ?? {}), ...[...http.path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name!)]);
   const properties = Object.fromEntries(Object.entries(fields).filter(([name]) => !elsewhere.has(name)));
   if (contract.name === 'authenticateAgent') properties['agentKey'] = { type: 'string', description: 'The agent key, where it is not sent as Bearer' };
-  if (contract.idempotent) properties['operationId'] = { type: 'string', maxLength: 255, description: 'In place of Idempotency-Key' };
+  if (contract.idempotent) properties['operationId'] = { ...operationKey, description: 'In place of Idempotency-Key' };
   const required = Object.keys(properties).filter((name) => isRequired(contract, name));
   const schema = { type: 'object', properties, ...(required.length > 0 && { required }), additionalProperties: false };
   return { required: http.body !== 'empty', content: { 'application/json': { schema } } };
@@ -173,6 +181,8 @@ const singleLane: Json = {
   },
 };
 
+const notModified: Json = { description: 'The caller has these bytes already; nothing was spent' };
+
 function headTransfer({ get }: Json): Json {
   const { parameters } = get as Json;
   return {
@@ -180,7 +190,7 @@ function headTransfer({ get }: Json): Json {
     summary: 'The headers of a fetch; needs nothing and spends nothing',
     tags: ['Transfer bytes'],
     parameters,
-    responses: { 200: { description: 'Transfer headers' }, ...problemsOf(['transfer_not_found', 'precondition_failed', ...everywhere]) },
+    responses: { 200: { description: 'Transfer headers' }, 304: notModified, ...problemsOf(['transfer_not_found', 'precondition_failed', ...everywhere]) },
   };
 }
 

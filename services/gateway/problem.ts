@@ -2,6 +2,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { errorTable, fail, Failure, type ErrorCode } from '../../shared/errors.ts';
+import { hideTokens } from './domain/credential.ts';
 
 /** The body of every error answer. */
 export function problemBody(failure: Failure, request: { baseUrl: string; requestId: string; instance: string }): object {
@@ -11,12 +12,12 @@ export function problemBody(failure: Failure, request: { baseUrl: string; reques
     type: `${request.baseUrl}/problems/${code}`,
     title: entry.title,
     status: entry.status,
-    detail: details.detail ?? entry.advice,
+    detail: details.detail === undefined ? entry.advice : hideTokens(details.detail),
     instance: request.instance,
     code,
     requestId: request.requestId,
     retryable: 'retryable' in entry,
-    ...(details.errors && { errors: details.errors }),
+    ...(details.errors && { errors: details.errors.map(({ path, message }) => ({ path: hideTokens(path), message: hideTokens(message) })) }),
     ...(details.see && { see: details.see }),
   };
 }
@@ -52,9 +53,9 @@ export function toFailure(error: unknown): Failure {
   return known ? fail(known, {}, error) : fail('internal', {}, error);
 }
 
-/** The address without its query: a query may hold what a log or an answer must not repeat. */
+/** The address without its query and without tokens: what a log or an answer must not repeat. */
 export function instanceOf(request: FastifyRequest): string {
-  return request.url.split('?', 1)[0]!.slice(0, 512);
+  return hideTokens(request.url.split('?', 1)[0]!).slice(0, 512);
 }
 
 /** How long a refused body may go on coming, so that its sender reads the answer instead of a broken connection. */

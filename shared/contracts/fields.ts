@@ -33,9 +33,10 @@ const byteLength = (value: string) => Buffer.byteLength(value, 'utf8');
  */
 export const filename = z
   .string()
+  .min(1, 'must be 1 to 255 bytes')
   .transform((value) => (value.isWellFormed() ? value.normalize('NFC') : value))
   .refine((value) => value.isWellFormed(), 'must be well-formed text')
-  .refine((value) => value.length > 0 && byteLength(value) <= 255, 'must be 1 to 255 bytes')
+  .refine((value) => byteLength(value) <= 255, 'must be 1 to 255 bytes')
   // eslint-disable-next-line no-control-regex
   .refine((value) => !/[\u0000-\u001f\u007f-\u009f/\\\u2028\u2029]/u.test(value), 'must not contain control characters or path separators')
   .refine((value) => value !== '.' && value !== '..', 'must not be . or ..');

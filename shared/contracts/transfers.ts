@@ -17,7 +17,7 @@ export const transfers = defineContracts({
     accepts: [],
     http: {
       method: 'GET', path: '/api/dl/{id}', status: 200, query: ['share_id'], handled: true, rate: 'fetch', responseType: 'application/octet-stream',
-      headers: { grant: 'X-Access-Grant', passcode: 'X-Share-Passcode', range: 'Range' },
+      headers: { grant: 'X-Access-Grant', passcode: 'X-Share-Passcode', range: 'Range', ifRange: 'If-Range', ifNoneMatch: 'If-None-Match', ifMatch: 'If-Match' },
     },
     input: z.strictObject({ id: fields.transferId, metadataOnly: z.boolean().default(false) }),
     output: z.strictObject({

@@ -1,4 +1,4 @@
-/** Which credential is accepted where: every kind at every endpoint that looks at credentials (interface chapter: Authentication). */
+/** Which form of credential is accepted: every kind at one endpoint of each sort (interface chapter: Authentication). Every route is in authorisation.test.ts. */
 import { beforeAll, describe, expect, test } from 'vitest';
 import { makeCredentials, type Credentials } from '../support/credentials.ts';
 import { sharedExchange, type Answer, type Request } from '../support/exchange.ts';
@@ -18,7 +18,7 @@ const codes: Readonly<Record<string, string>> = {
 
 /**
  * resolve: of an agent share; agent: POST /api/agent/grants and POST /api/agent/auth; owner: what wants the owner session;
- * delete: of a transfer of the owner, without its token; create: the plan and multipart init, where a credential is optional.
+ * delete: of a transfer of the owner, without its token; create: the plan, where a credential is optional.
  */
 const columns = ['resolve', 'agent', 'owner', 'delete', 'create'] as const;
 const table = `
@@ -59,18 +59,13 @@ const endpoints: readonly Endpoint[] = [
   { route: 'GET /api/share/{shareId}', column: 'resolve', ok: 200, request: async ({ shareId }) => [`/api/share/${shareId}`, {}] },
   { route: 'POST /api/agent/grants', column: 'agent', ok: 201, request: async ({ shareId }) => ['/api/agent/grants', { json: { shareId } }] },
   { route: 'POST /api/agent/auth', column: 'agent', ok: 200, request: async () => ['/api/agent/auth', { method: 'POST' }] },
-  { route: 'GET /api/owner/session', column: 'owner', ok: 200, request: async () => ['/api/owner/session', {}] },
   { route: 'DELETE /api/owner/session', column: 'owner', ok: 200, request: async () => ['/api/owner/session', { method: 'DELETE' }] },
-  { route: 'POST /api/agent/keys', column: 'owner', ok: 201, request: async () => ['/api/agent/keys', { json: {} }] },
-  { route: 'GET /api/agent/keys', column: 'owner', ok: 200, request: async () => ['/api/agent/keys?limit=1', {}] },
-  { route: 'DELETE /api/agent/keys/{keyId}', column: 'owner', ok: 404, request: async () => ['/api/agent/keys/unknown', { method: 'DELETE' }] },
   { route: 'GET /api/audit', column: 'owner', ok: 200, request: async () => ['/api/audit?limit=1', {}] },
   {
     route: 'DELETE /api/dl/{id}', column: 'delete', ok: 200,
     request: async ({ owned }) => [`/api/dl/${(await upload('to be deleted', {}, owned)).id}`, { method: 'DELETE' }],
   },
   { route: 'POST /api/transfer-plan', column: 'create', ok: 201, request: async () => ['/api/transfer-plan', { json: file }] },
-  { route: 'POST /api/upload/multipart/init', column: 'create', ok: 201, request: async () => ['/api/upload/multipart/init', { json: file }] },
 ];
 
 let made: { credentials: Credentials; shareId: string; owned: string };

@@ -14,6 +14,17 @@ export function readToken(token: string): Credential {
   return { kind: 'unknown' };
 }
 
+/** Everything that looks like one of our tokens or like a signed plan. */
+const tokenForms = /\b(agk|aos|aat|agrt|dlt)_[\w.~%-]{8,}|\b(eyJ)[\w-]+\.[\w-]+\.[\w-]+/g;
+
+/**
+ * Promise: no token is repeated in an answer or a log, wherever its holder put it: in a path, a field's name, a request id.
+ * A password has no form to be known by.
+ */
+export function hideTokens(text: string): string {
+  return text.replace(tokenForms, (_token, prefix?: string) => (prefix ? `${prefix}_…` : 'eyJ…'));
+}
+
 /** Reads an Authorization header; anything but one Bearer token is a credential of no known form. */
 export function readAuthorization(header: string): Credential {
   const [, token] = /^Bearer +([^\s,]+) *$/i.exec(header) ?? [];

@@ -1,0 +1,230 @@
+/** Who may do what: every route, for everybody who may come to a resource of an owner (interface chapter: Authentication). */
+import { beforeAll, describe, expect, test } from 'vitest';
+import { callers, makeCast, type CallerName, type Cast } from '../support/cast.ts';
+import { sharedExchange, type Answer, type Request } from '../support/exchange.ts';
+import { absent, idsOf, lookAt, marker, targetsOf, type Target, type Targets } from '../support/targets.ts';
+
+const exchange = sharedExchange();
+const { call, must } = exchange;
+
+/** What cells say. `ok`: let through. `none`: let through, to a list without the resource. All others are refusals. */
+const codes: Readonly<Record<string, string>> = {
+  'agent?': 'agent_auth_required', 'owner?': 'owner_auth_required', 'delete?': 'delete_token_required',
+  'grant?': 'grant_required', 'plan?': 'plan_required', 'pass?': 'passcode_required',
+  'noAgent': 'invalid_agent_credential', 'noOwner': 'invalid_owner_credential',
+  'noGrant': 'invalid_grant', 'noPlan': 'plan_mismatch', 'noDelete': 'invalid_delete_token', 'noPass': 'invalid_passcode',
+  'notYou': 'agent_not_allowed_for_share', 'not': 'forbidden', 'bad': 'invalid_request',
+  'share': 'share_not_found_or_expired', 'transfer': 'transfer_not_found', 'upload': 'multipart_upload_not_found',
+  'group': 'group_not_found', 'perm': 'permission_not_found', 'key': 'key_not_found', 'retired': 'transfer_surface_retired', 'taken': 'agent_id_taken',
+};
+const nameOf = Object.fromEntries(Object.entries(codes).map(([name, code]) => [code, name]));
+
+/**
+ * A row a route, and where it matters a row a kind of resource behind the colon. A star: the refusal differs from the one for
+ * an id that was never given out, so it tells that the resource exists. The interface names these codes; groups, keys, permissions and the shares
+ * that one may not change are as good as absent to everybody else.
+ */
+const table = `
+to                                                          | nobody  | other    | theirs   | wrong    | named    | owner   | token   | ended   | revoked | garbage | proof
+GET /api/share/{shareId}: open                              | ok      | noAgent  | ok       | ok       | ok       | noAgent | ok      | noAgent | noAgent | noAgent | ok
+GET /api/share/{shareId}: agent                             | agent?* | noAgent  | notYou*  | notYou*  | ok       | noAgent | ok      | noAgent | noAgent | noAgent | agent?*
+GET /api/share/{shareId}: passcode                          | ok      | noAgent  | ok       | ok       | ok       | noAgent | ok      | noAgent | noAgent | noAgent | ok
+PATCH /api/share/{shareId}: of an owner                     | owner?  | share    | share    | share    | share    | ok      | noAgent | noOwner | noAgent | noAgent | owner?
+PATCH /api/share/{shareId}: of an agent                     | owner?  | share    | share    | share    | ok       | ok      | noAgent | noOwner | noAgent | noAgent | owner?
+DELETE /api/share/{shareId}: of an owner                    | owner?  | share    | share    | share    | share    | ok      | noAgent | noOwner | noAgent | noAgent | owner?
+DELETE /api/share/{shareId}: of an agent                    | owner?  | share    | share    | share    | ok       | ok      | noAgent | noOwner | noAgent | noAgent | owner?
+GET /api/shares                                             | owner?  | none     | none     | none     | ok       | ok      | noAgent | noOwner | noAgent | noAgent | owner?
+POST /api/agent/grants: agent                               | agent?  | noAgent  | notYou*  | notYou*  | ok       | noAgent | noAgent | noAgent | noAgent | noAgent | agent?
+POST /api/agent/grants: open                                | agent?  | noAgent  | bad*     | bad*     | bad*     | noAgent | noAgent | noAgent | noAgent | noAgent | agent?
+POST /api/agent/auth                                        | agent?  | noAgent  | ok       | ok       | ok       | noAgent | noAgent | noAgent | noAgent | noAgent | agent?
+POST /api/agent/keys: of a new agent                        | owner?  | ok       | noOwner  | noOwner  | noOwner  | ok      | noOwner | noOwner | noOwner | noOwner | owner?
+POST /api/agent/keys: of the owner's agent                  | owner?  | taken*   | noOwner  | noOwner  | noOwner  | ok      | noOwner | noOwner | noOwner | noOwner | owner?
+GET /api/agent/keys                                         | owner?  | none     | noOwner  | noOwner  | noOwner  | ok      | noOwner | noOwner | noOwner | noOwner | owner?
+DELETE /api/agent/keys/{keyId}                              | owner?  | key      | noOwner  | noOwner  | noOwner  | ok      | noOwner | noOwner | noOwner | noOwner | owner?
+POST /api/agent/groups                                      | owner?  | ok       | noOwner  | noOwner  | noOwner  | ok      | noOwner | noOwner | noOwner | noOwner | owner?
+GET /api/agent/groups                                       | owner?  | none     | noOwner  | noOwner  | noOwner  | ok      | noOwner | noOwner | noOwner | noOwner | owner?
+PATCH /api/agent/groups/{groupId}                           | owner?  | group    | noOwner  | noOwner  | noOwner  | ok      | noOwner | noOwner | noOwner | noOwner | owner?
+DELETE /api/agent/groups/{groupId}                          | owner?  | group    | noOwner  | noOwner  | noOwner  | ok      | noOwner | noOwner | noOwner | noOwner | owner?
+POST /api/agent/groups/{groupId}/members                    | owner?  | group    | noOwner  | noOwner  | noOwner  | ok      | noOwner | noOwner | noOwner | noOwner | owner?
+DELETE /api/agent/groups/{groupId}/members/{agentId}        | owner?  | group    | noOwner  | noOwner  | noOwner  | ok      | noOwner | noOwner | noOwner | noOwner | owner?
+POST /api/agent/permissions: from a new agent               | owner?  | bad      | noOwner  | noOwner  | noOwner  | ok      | noOwner | noOwner | noOwner | noOwner | owner?
+GET /api/agent/permissions                                  | owner?  | none     | noOwner  | noOwner  | noOwner  | ok      | noOwner | noOwner | noOwner | noOwner | owner?
+DELETE /api/agent/permissions/{permissionId}                | owner?  | perm     | noOwner  | noOwner  | noOwner  | ok      | noOwner | noOwner | noOwner | noOwner | owner?
+GET /api/audit                                              | owner?  | none     | noOwner  | noOwner  | noOwner  | ok      | noOwner | noOwner | noOwner | noOwner | owner?
+POST /api/owner/accounts                                    | owner?  | not      | noOwner  | noOwner  | noOwner  | ok      | noOwner | noOwner | noOwner | noOwner | owner?
+POST /api/owner/session: a wrong password                   | noOwner | noOwner  | noOwner  | noOwner  | noOwner  | noOwner | noOwner | noOwner | noOwner | noOwner | noOwner
+GET /api/owner/session                                      | owner?  | ok       | noOwner  | noOwner  | noOwner  | ok      | noOwner | noOwner | noOwner | noOwner | owner?
+DELETE /api/owner/session                                   | owner?  | ok       | noOwner  | noOwner  | noOwner  | ok      | noOwner | noOwner | noOwner | noOwner | owner?
+POST /api/transfer-plan                                     | ok      | ok       | ok       | ok       | ok       | ok      | noAgent | noOwner | noAgent | noAgent | ok
+POST /api/transfer-plan: with the owner's group             | group   | group    | group    | ok       | ok       | ok      | noAgent | noOwner | noAgent | noAgent | group
+PUT /api/lane/single/{planId}: without its plan             | plan?   | plan?    | plan?    | plan?    | plan?    | plan?   | plan?   | plan?   | plan?   | plan?   | noPlan
+PUT /api/lane/single/{planId}: with its plan                | ok      | ok       | ok       | ok       | ok       | ok      | ok      | ok      | ok      | ok      | noPlan
+POST /api/upload/multipart/init                             | ok      | ok       | ok       | ok       | ok       | ok      | noAgent | noOwner | noAgent | noAgent | noPlan
+POST /api/upload/multipart/init: with the owner's group     | group   | group    | group    | ok       | ok       | ok      | noAgent | noOwner | noAgent | noAgent | noPlan
+POST /api/upload/multipart/part: of an owner                | owner?* | not*     | not*     | not*     | not*     | ok      | noAgent | noOwner | noAgent | noAgent | noPlan*
+GET /api/upload/multipart/status: of an owner               | owner?* | not*     | not*     | not*     | not*     | ok      | noAgent | noOwner | noAgent | noAgent | noPlan*
+POST /api/upload/multipart/complete: of an owner            | owner?* | not*     | not*     | not*     | not*     | ok      | noAgent | noOwner | noAgent | noAgent | noPlan*
+POST /api/upload/multipart/abort: of an owner               | owner?* | not*     | not*     | not*     | not*     | ok      | noAgent | noOwner | noAgent | noAgent | noPlan*
+POST /api/upload/multipart/part: of an agent                | agent?* | not*     | not*     | not*     | ok       | not*    | noAgent | noOwner | noAgent | noAgent | noPlan*
+GET /api/upload/multipart/status: of an agent               | agent?* | not*     | not*     | not*     | ok       | not*    | noAgent | noOwner | noAgent | noAgent | noPlan*
+POST /api/upload/multipart/complete: of an agent            | agent?* | not*     | not*     | not*     | ok       | not*    | noAgent | noOwner | noAgent | noAgent | noPlan*
+POST /api/upload/multipart/abort: of an agent               | agent?* | not*     | not*     | not*     | ok       | not*    | noAgent | noOwner | noAgent | noAgent | noPlan*
+POST /api/upload/multipart/part: planned                    | ok      | ok       | ok       | ok       | ok       | ok      | noAgent | noOwner | noAgent | noAgent | noPlan*
+GET /api/upload/multipart/status: planned                   | ok      | ok       | ok       | ok       | ok       | ok      | noAgent | noOwner | noAgent | noAgent | noPlan*
+POST /api/upload/multipart/complete: planned                | ok      | ok       | ok       | ok       | ok       | ok      | noAgent | noOwner | noAgent | noAgent | noPlan*
+POST /api/upload/multipart/abort: planned                   | ok      | ok       | ok       | ok       | ok       | ok      | noAgent | noOwner | noAgent | noAgent | noPlan*
+GET /api/upload/multipart/status: planned, without its plan | plan?*  | plan?*   | plan?*   | plan?*   | plan?*   | plan?*  | noAgent | noOwner | noAgent | noAgent | noPlan*
+GET /api/dl/{id}: open                                      | ok      | ok       | ok       | ok       | ok       | ok      | ok      | ok      | ok      | ok      | noGrant
+GET /api/dl/{id}: agent                                     | grant?* | grant?*  | grant?*  | grant?*  | grant?*  | grant?* | grant?* | grant?* | grant?* | grant?* | noGrant
+GET /api/dl/{id}: agent, without share_id                   | grant?* | grant?*  | grant?*  | grant?*  | grant?*  | grant?* | grant?* | grant?* | grant?* | grant?* | noGrant
+GET /api/dl/{id}: agent, with its grant                     | ok      | ok       | ok       | ok       | ok       | ok      | ok      | ok      | ok      | ok      | noGrant
+GET /api/dl/{id}: passcode                                  | pass?*  | pass?*   | pass?*   | pass?*   | pass?*   | pass?*  | pass?*  | pass?*  | pass?*  | pass?*  | noGrant
+HEAD /api/dl/{id}                                           | ok      | ok       | ok       | ok       | ok       | ok      | ok      | ok      | ok      | ok      | ok
+DELETE /api/dl/{id}: of an owner                            | delete? | delete?* | delete?* | delete?* | delete?* | ok      | noAgent | noOwner | noAgent | noAgent | noDelete
+DELETE /api/dl/{id}: of an agent                            | delete? | delete?* | delete?* | delete?* | ok       | ok      | noAgent | noOwner | noAgent | noAgent | noDelete
+DELETE /api/dl/{id}: with its token                         | ok      | ok       | ok       | ok       | ok       | ok      | ok      | ok      | ok      | ok      | noDelete
+POST /api/upload                                            | retired | retired  | retired  | retired  | retired  | retired | retired | retired | retired | retired | retired
+POST /api/tus                                               | retired | retired  | retired  | retired  | retired  | retired | retired | retired | retired | retired | retired
+GET /s/{shareId}                                            | ok      | ok       | ok       | ok       | ok       | ok      | ok      | ok      | ok      | ok      | ok
+GET /.well-known/jwks.json                                  | ok      | ok       | ok       | ok       | ok       | ok      | ok      | ok      | ok      | ok      | ok
+GET /healthz                                                | ok      | ok       | ok       | ok       | ok       | ok      | ok      | ok      | ok      | ok      | ok
+GET /readyz                                                 | ok      | ok       | ok       | ok       | ok       | ok      | ok      | ok      | ok      | ok      | ok
+GET /openapi.json                                           | ok      | ok       | ok       | ok       | ok       | ok      | ok      | ok      | ok      | ok      | ok
+GET /docs                                                   | ok      | ok       | ok       | ok       | ok       | ok      | ok      | ok      | ok      | ok      | ok
+GET /problems/{code}                                        | ok      | ok       | ok       | ok       | ok       | ok      | ok      | ok      | ok      | ok      | ok
+`;
+const [[, ...columns], ...lines] = table.trim().split('\n').map((line) => line.split('|').map((cell) => cell.trim())) as [[string, ...CallerName[]], ...[string, ...string[]][]];
+const rows = new Map(lines.map(([name, ...cells]) => [name, Object.fromEntries(columns.map((caller, index) => [caller, cells[index]!]))]));
+
+interface Way {
+  readonly target: keyof Targets;
+  readonly ask: (target: Target) => [path: string, request?: Request];
+  /** Answers what the caller has, which may be nothing. */
+  readonly lists?: true;
+  /** Ends the session that it comes with. */
+  readonly endsSession?: true;
+}
+
+const post = (json: object): Request => ({ json });
+const withPlan = ({ plan }: Target): Record<string, string> => ({ 'x-transfer-plan': plan! });
+const uploadWays = (target: keyof Targets): readonly [string, Way][] => {
+  const headers = (made: Target): Pick<Request, 'headers'> => (made['plan'] && target === 'plannedUpload' ? { headers: withPlan(made) } : {});
+  const kind = { upload: 'of an owner', uploadByAgent: 'of an agent', plannedUpload: 'planned' }[target as string]!;
+  return [
+    [`POST /api/upload/multipart/part: ${kind}`, { target, ask: (made) => [`/api/upload/multipart/part?uploadId=${made['uploadId']}&partNumber=1`, { body: 'part', ...headers(made) }] }],
+    [`GET /api/upload/multipart/status: ${kind}`, { target, ask: (made) => [`/api/upload/multipart/status?uploadId=${made['uploadId']}`, headers(made)] }],
+    [`POST /api/upload/multipart/complete: ${kind}`, { target, ask: (made) => ['/api/upload/multipart/complete', { ...post({ uploadId: made['uploadId'] }), ...headers(made) }] }],
+    [`POST /api/upload/multipart/abort: ${kind}`, { target, ask: (made) => ['/api/upload/multipart/abort', { ...post({ uploadId: made['uploadId'] }), ...headers(made) }] }],
+  ];
+};
+const page = (path: string): Way => ({ target: 'nothing', ask: () => [path] });
+
+const ways = new Map<string, Way>([
+  ['GET /api/share/{shareId}: open', { target: 'openShare', ask: ({ shareId }) => [`/api/share/${shareId}`] }],
+  ['GET /api/share/{shareId}: agent', { target: 'agentShare', ask: ({ shareId }) => [`/api/share/${shareId}`] }],
+  ['GET /api/share/{shareId}: passcode', { target: 'passcodeShare', ask: ({ shareId }) => [`/api/share/${shareId}`] }],
+  ['PATCH /api/share/{shareId}: of an owner', { target: 'agentShare', ask: ({ shareId }) => [`/api/share/${shareId}`, { method: 'PATCH', json: { maxUses: 7 } }] }],
+  ['PATCH /api/share/{shareId}: of an agent', { target: 'shareByAgent', ask: ({ shareId }) => [`/api/share/${shareId}`, { method: 'PATCH', json: { maxUses: 7 } }] }],
+  ['DELETE /api/share/{shareId}: of an owner', { target: 'agentShare', ask: ({ shareId }) => [`/api/share/${shareId}`, { method: 'DELETE' }] }],
+  ['DELETE /api/share/{shareId}: of an agent', { target: 'shareByAgent', ask: ({ shareId }) => [`/api/share/${shareId}`, { method: 'DELETE' }] }],
+  ['GET /api/shares', { target: 'agentShare', ask: () => ['/api/shares'], lists: true }],
+  ['POST /api/agent/grants: agent', { target: 'agentShare', ask: ({ shareId }) => ['/api/agent/grants', post({ shareId })] }],
+  ['POST /api/agent/grants: open', { target: 'openShare', ask: ({ shareId }) => ['/api/agent/grants', post({ shareId })] }],
+  ['POST /api/agent/auth', { target: 'nothing', ask: () => ['/api/agent/auth', { method: 'POST' }] }],
+  ['POST /api/agent/keys: of a new agent', { target: 'nothing', ask: () => ['/api/agent/keys', post({})] }],
+  ['POST /api/agent/keys: of the owner\'s agent', { target: 'key', ask: ({ agentId }) => ['/api/agent/keys', post({ agentId })] }],
+  ['GET /api/agent/keys', { target: 'key', ask: () => ['/api/agent/keys'], lists: true }],
+  ['DELETE /api/agent/keys/{keyId}', { target: 'key', ask: ({ keyId }) => [`/api/agent/keys/${keyId}`, { method: 'DELETE' }] }],
+  ['POST /api/agent/groups', { target: 'nothing', ask: ({ name }) => ['/api/agent/groups', post({ name })] }],
+  ['GET /api/agent/groups', { target: 'group', ask: () => ['/api/agent/groups'], lists: true }],
+  ['PATCH /api/agent/groups/{groupId}', { target: 'group', ask: ({ groupId }) => [`/api/agent/groups/${groupId}`, { method: 'PATCH', json: { name: 'changed' } }] }],
+  ['DELETE /api/agent/groups/{groupId}', { target: 'group', ask: ({ groupId }) => [`/api/agent/groups/${groupId}`, { method: 'DELETE' }] }],
+  ['POST /api/agent/groups/{groupId}/members', { target: 'group', ask: ({ groupId }) => [`/api/agent/groups/${groupId}/members`, post({ agentId: 'joins' })] }],
+  ['DELETE /api/agent/groups/{groupId}/members/{agentId}', { target: 'group', ask: ({ groupId }) => [`/api/agent/groups/${groupId}/members/member`, { method: 'DELETE' }] }],
+  ['POST /api/agent/permissions: from a new agent', { target: 'key', ask: ({ agentId }) => ['/api/agent/permissions', post({ fromAgentId: agentId, toAgentId: 'b', scopes: ['grant.issue'] })] }],
+  ['GET /api/agent/permissions', { target: 'permission', ask: () => ['/api/agent/permissions'], lists: true }],
+  ['DELETE /api/agent/permissions/{permissionId}', { target: 'permission', ask: ({ permissionId }) => [`/api/agent/permissions/${permissionId}`, { method: 'DELETE' }] }],
+  ['GET /api/audit', { target: 'recorded', ask: () => ['/api/audit?limit=100'], lists: true }],
+  ['POST /api/owner/accounts', { target: 'nothing', ask: ({ name }) => ['/api/owner/accounts', post({ email: `${name}@example.com`, password: 'long enough to hash' })] }],
+  ['POST /api/owner/session: a wrong password', { target: 'account', ask: ({ email }) => ['/api/owner/session', post({ email, password: 'not this one' })] }],
+  ['GET /api/owner/session', { target: 'nothing', ask: () => ['/api/owner/session'] }],
+  ['DELETE /api/owner/session', { target: 'nothing', ask: () => ['/api/owner/session', { method: 'DELETE' }], endsSession: true }],
+  ['POST /api/transfer-plan', { target: 'nothing', ask: () => ['/api/transfer-plan', post({ filename: 'a' })] }],
+  ['POST /api/transfer-plan: with the owner\'s group', { target: 'group', ask: ({ groupId }) => ['/api/transfer-plan', post({ filename: 'a', agentGroupId: groupId })] }],
+  ['PUT /api/lane/single/{planId}: without its plan', { target: 'plan', ask: ({ planId }) => [`/api/lane/single/${planId}`, { method: 'PUT', body: 'some bytes' }] }],
+  ['PUT /api/lane/single/{planId}: with its plan', { target: 'plan', ask: (made) => [`/api/lane/single/${made['planId']}`, { method: 'PUT', body: 'some bytes', headers: withPlan(made) }] }],
+  ['POST /api/upload/multipart/init', { target: 'nothing', ask: () => ['/api/upload/multipart/init', post({ filename: 'a', size: 4 })] }],
+  ['POST /api/upload/multipart/init: with the owner\'s group', { target: 'group', ask: ({ groupId }) => ['/api/upload/multipart/init', post({ filename: 'a', size: 4, agentGroupId: groupId })] }],
+  ...uploadWays('upload'), ...uploadWays('uploadByAgent'), ...uploadWays('plannedUpload'),
+  ['GET /api/upload/multipart/status: planned, without its plan', { target: 'plannedUpload', ask: ({ uploadId }) => [`/api/upload/multipart/status?uploadId=${uploadId}`] }],
+  ['GET /api/dl/{id}: open', { target: 'openShare', ask: ({ id, shareId }) => [`/api/dl/${id}?share_id=${shareId}`] }],
+  ['GET /api/dl/{id}: agent', { target: 'agentShare', ask: ({ id, shareId }) => [`/api/dl/${id}?share_id=${shareId}`] }],
+  ['GET /api/dl/{id}: agent, without share_id', { target: 'agentShare', ask: ({ id }) => [`/api/dl/${id}`] }],
+  ['GET /api/dl/{id}: agent, with its grant', { target: 'granted', ask: ({ id, grant }) => [`/api/dl/${id}`, { headers: { 'x-access-grant': grant! } }] }],
+  ['GET /api/dl/{id}: passcode', { target: 'passcodeShare', ask: ({ id, shareId }) => [`/api/dl/${id}?share_id=${shareId}`] }],
+  ['HEAD /api/dl/{id}', { target: 'agentShare', ask: ({ id }) => [`/api/dl/${id}`, { method: 'HEAD' }] }],
+  ['DELETE /api/dl/{id}: of an owner', { target: 'transfer', ask: ({ id }) => [`/api/dl/${id}`, { method: 'DELETE' }] }],
+  ['DELETE /api/dl/{id}: of an agent', { target: 'transferByAgent', ask: ({ id }) => [`/api/dl/${id}`, { method: 'DELETE' }] }],
+  ['DELETE /api/dl/{id}: with its token', { target: 'transfer', ask: ({ id, deleteToken }) => [`/api/dl/${id}`, { method: 'DELETE', headers: { 'x-delete-token': deleteToken! } }] }],
+  ['POST /api/upload', { target: 'nothing', ask: () => ['/api/upload', post({})] }],
+  ['POST /api/tus', { target: 'nothing', ask: () => ['/api/tus', post({})] }],
+  ['GET /s/{shareId}', { target: 'openShare', ask: ({ shareId }) => [`/s/${shareId}`] }],
+  ...['GET /.well-known/jwks.json', 'GET /healthz', 'GET /readyz', 'GET /openapi.json', 'GET /docs'].map((name) => [name, page(name.slice(4))] as [string, Way]),
+  ['GET /problems/{code}', page('/problems/forbidden')],
+]);
+
+let cast: Cast;
+let targets: Targets;
+beforeAll(async () => {
+  cast = await makeCast(exchange);
+  targets = targetsOf(exchange, cast);
+});
+
+/** The answer without what differs from request to request. */
+function essence({ status, headers, json }: Answer): unknown {
+  const { requestId: _request, instance: _path, ...told } = (json ?? {}) as Record<string, unknown>;
+  return { status, told, type: headers.get('content-type'), authenticate: headers.get('www-authenticate'), allow: headers.get('allow') };
+}
+
+async function send({ ask, endsSession }: Way, target: Target, caller: CallerName): Promise<Answer> {
+  const [path, request = {}] = ask(target);
+  const theirs = endsSession ? await cast.renew(caller) : cast.headersOf[caller];
+  return call(path, { ...request, headers: { ...request.headers, ...theirs } });
+}
+
+/** What a caller meets, as a cell says it. */
+async function meet(way: Way, target: Target, caller: CallerName): Promise<string> {
+  const answer = await send(way, target, caller);
+  // What is told: the path is the caller's own word.
+  const told = answer.status < 400 ? answer.text : JSON.stringify(essence(answer));
+  const shows = [marker, ...idsOf(target)].some((secret) => told.includes(secret));
+  if (answer.status < 400) return way.lists && !shows ? 'none' : 'ok';
+  if (shows) return `shows ${told}`;
+  const never = await send(way, absent(target), caller);
+  const tells = JSON.stringify(essence(answer)) === JSON.stringify(essence(never)) ? '' : '*';
+  return `${nameOf[answer.json?.code as string] ?? `${answer.status} ${answer.text}`}${tells}`;
+}
+
+test('the table has a row for every route', async () => {
+  const { paths } = (await must('/openapi.json')).json as { paths: Record<string, object> };
+  const described = Object.entries(paths).flatMap(([path, methods]) => Object.keys(methods).map((method) => `${method.toUpperCase()} ${path}`));
+  const undescribed = ['GET /healthz', 'GET /readyz', 'GET /openapi.json', 'GET /docs', 'GET /s/{shareId}', 'GET /problems/{code}'];
+  expect([...new Set([...rows.keys()].map((name) => name.split(':')[0]!))].sort()).toEqual([...new Set([...described, ...undescribed])].sort());
+  expect([...rows.keys()].sort()).toEqual([...ways.keys()].sort());
+  expect(columns).toEqual(Object.keys(callers));
+});
+
+describe('everybody meets what the table says, and a refusal changes nothing', () => {
+  test.each([...ways])('%s', async (name, way) => {
+    const expected = rows.get(name)!;
+    const refused = columns.filter((caller) => expected[caller] !== 'ok');
+    const met: Record<string, string> = {};
+    const target = await targets[way.target]();
+    const before = await lookAt(exchange, cast, target);
+    for (const caller of refused) met[caller] = await meet(way, target, caller);
+    expect(await lookAt(exchange, cast, target)).toEqual(before);
+    // What is let through may end the resource: each has one of its own.
+    for (const caller of columns) met[caller] ??= await meet(way, await targets[way.target](), caller);
+    expect(met).toEqual(expected);
+  });
+});
