@@ -16,6 +16,7 @@ const codes: Readonly<Record<string, string>> = {
   'notYou': 'agent_not_allowed_for_share', 'not': 'forbidden', 'bad': 'invalid_request',
   'share': 'share_not_found_or_expired', 'transfer': 'transfer_not_found', 'upload': 'multipart_upload_not_found',
   'group': 'group_not_found', 'perm': 'permission_not_found', 'key': 'key_not_found', 'retired': 'transfer_surface_retired', 'taken': 'agent_id_taken',
+  'noWord': 'invalid_password', 'route': 'route_not_found',
 };
 const nameOf = Object.fromEntries(Object.entries(codes).map(([name, code]) => [code, name]));
 
@@ -55,6 +56,10 @@ POST /api/owner/accounts                                    | owner?  | not     
 POST /api/owner/session: a wrong password                   | noOwner | noOwner  | noOwner  | noOwner  | noOwner  | noOwner | noOwner | noOwner | noOwner | noOwner | noOwner
 GET /api/owner/session                                      | owner?  | ok       | noOwner  | noOwner  | noOwner  | ok      | noOwner | noOwner | noOwner | noOwner | owner?
 DELETE /api/owner/session                                   | owner?  | ok       | noOwner  | noOwner  | noOwner  | ok      | noOwner | noOwner | noOwner | noOwner | owner?
+POST /api/owner/password: a wrong password                  | owner?  | noWord   | noOwner  | noOwner  | noOwner  | noWord  | noOwner | noOwner | noOwner | noOwner | owner?
+GET /api/owner/oidc/start: without a provider               | route   | route    | route    | route    | route    | route   | route   | route   | route   | route   | route
+GET /api/owner/oidc/callback: without a provider            | route   | route    | route    | route    | route    | route   | route   | route   | route   | route   | route
+DELETE /api/owner/sessions                                  | owner?  | ok       | noOwner  | noOwner  | noOwner  | ok      | noOwner | noOwner | noOwner | noOwner | owner?
 POST /api/transfer-plan                                     | ok      | ok       | ok       | ok       | ok       | ok      | noAgent | noOwner | noAgent | noAgent | ok
 POST /api/transfer-plan: with the owner's group             | group   | group    | group    | ok       | ok       | ok      | noAgent | noOwner | noAgent | noAgent | group
 PUT /api/lane/single/{planId}: without its plan             | plan?   | plan?    | plan?    | plan?    | plan?    | plan?   | plan?   | plan?   | plan?   | plan?   | noPlan
@@ -149,6 +154,9 @@ const ways = new Map<string, Way>([
   ['POST /api/owner/session: a wrong password', { target: 'account', ask: ({ email }) => ['/api/owner/session', post({ email, password: 'not this one' })] }],
   ['GET /api/owner/session', { target: 'nothing', ask: () => ['/api/owner/session'] }],
   ['DELETE /api/owner/session', { target: 'nothing', ask: () => ['/api/owner/session', { method: 'DELETE' }], endsSession: true }],
+  ['POST /api/owner/password: a wrong password', { target: 'nothing', ask: () => ['/api/owner/password', post({ currentPassword: 'not this one', newPassword: 'long enough to hash' })] }],
+  ['GET /api/owner/oidc/start: without a provider', page('/api/owner/oidc/start')],
+  ['GET /api/owner/oidc/callback: without a provider', page('/api/owner/oidc/callback?code=c&state=s')],
   ['POST /api/transfer-plan', { target: 'nothing', ask: () => ['/api/transfer-plan', post({ filename: 'a' })] }],
   ['POST /api/transfer-plan: with the owner\'s group', { target: 'group', ask: ({ groupId }) => ['/api/transfer-plan', post({ filename: 'a', agentGroupId: groupId })] }],
   ['PUT /api/lane/single/{planId}: without its plan', { target: 'plan', ask: ({ planId }) => [`/api/lane/single/${planId}`, { method: 'PUT', body: 'some bytes' }] }],
@@ -171,6 +179,8 @@ const ways = new Map<string, Way>([
   ['GET /s/{shareId}', { target: 'openShare', ask: ({ shareId }) => [`/s/${shareId}`] }],
   ...['GET /.well-known/jwks.json', 'GET /healthz', 'GET /readyz', 'GET /openapi.json', 'GET /docs'].map((name) => [name, page(name.slice(4))] as [string, Way]),
   ['GET /problems/{code}', page('/problems/forbidden')],
+  // The last, since it ends every session of the cast.
+  ['DELETE /api/owner/sessions', { target: 'nothing', ask: () => ['/api/owner/sessions', { method: 'DELETE' }], endsSession: true }],
 ]);
 
 let cast: Cast;

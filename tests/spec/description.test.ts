@@ -25,6 +25,11 @@ interface Description {
   readonly components: { readonly schemas: { readonly Problem: Schema } };
 }
 
+/** After these, somebody else plays the owner. */
+const endsSessions = ['DELETE /api/owner/session', 'DELETE /api/owner/sessions', 'POST /api/owner/password'];
+/** The retired, and what needs a provider that this deployment does not have. */
+const neverServed = ['POST /api/upload', 'POST /api/tus', 'GET /api/owner/oidc/start', 'GET /api/owner/oidc/callback'];
+
 /** Every operation of the interface; the table of authorisation.test.ts fails when this list is too short. */
 const methods = ['get', 'head', 'post', 'put', 'patch', 'delete'];
 let description: Description;
@@ -46,6 +51,7 @@ async function makeScenes(path: string): Promise<Scene[]> {
   const always = {
     agentKey: named.key, fromAgentId: named.agentId, partNumber: '1',
     ...(path === '/api/owner/session' && { email: owner.email, password: owner.password }),
+    ...(path === '/api/owner/password' && { currentPassword: owner.password }),
     ...(path.includes('{groupId}') && { name: 'renamed' }),
   };
   return made.map((target) => ({
@@ -132,8 +138,7 @@ describe('every answer is one that the description names', () => {
         const operation = operations[method]!;
         const operationName = `${method.toUpperCase()} ${path}`;
         all.push(operationName);
-        // The sessions that others still need do not come here.
-        const callers = operationName === 'DELETE /api/owner/session' ? [await cast.renew('owner'), await cast.renew('other'), cast.headersOf.named] : credentials();
+        const callers = credentials();
         for (let round = 0; round < rounds; round += 1) {
           random.enter(random.pick(scenesFor(operation, scenes)), round < rounds / 4);
           const [address, request] = makeRequest(random, { path, method, operation, callers });
@@ -142,10 +147,11 @@ describe('every answer is one that the description names', () => {
           const what = undescribed(operation, answer, method === 'head');
           if (what) wrong.set(`${operationName}: ${what}`, `${address} ${JSON.stringify(request).slice(0, 2_000)} -> ${answer.text.slice(0, 500)}`);
         }
+        if (endsSessions.includes(operationName)) cast = await makeCast(exchange);
       }
     }
     expect(Object.fromEntries(wrong)).toEqual({});
     // What is refused always shows little: the good inputs have to come through.
-    expect(all.filter((name) => !succeeded.has(name))).toEqual(['POST /api/upload', 'POST /api/tus']);
+    expect(all.filter((name) => !succeeded.has(name)).sort()).toEqual([...neverServed].sort());
   });
 });
