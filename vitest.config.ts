@@ -19,7 +19,7 @@ export default defineConfig({
       {
         test: {
           ...common, name: 'spec', sequence: { groupOrder: 1 },
-          include: ['tests/spec/**/*.test.ts'],
+          include: ['tests/spec/**/*.test.ts', 'tests/browser/**/*.test.ts'],
           testTimeout: 60_000, hookTimeout: 60_000,
         },
       },

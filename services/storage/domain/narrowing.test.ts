@@ -1,3 +1,4 @@
+import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { PlanClaims } from '../../../shared/contracts/plans.ts';
 import { bytesAllowed, checkLane, checkUnexpired, narrow, type Wish } from './narrowing.ts';
@@ -90,5 +91,35 @@ describe('narrowing a plan', () => {
   test('a plan is good until its expiry and not at it', () => {
     expect(() => { checkUnexpired(claims, 1_999_999); }).not.toThrow();
     expect(() => { checkUnexpired(claims, 2_000_000); }).toThrowError(expect.objectContaining({ code: 'plan_expired' }));
+  });
+});
+
+describe('held against a plain model', () => {
+  const agents = ['a', 'b', 'c', 'd'];
+  const someAgents = fc.subarray(agents, { minLength: 1 });
+  const planned = fc.record({
+    size: fc.integer({ min: 1, max: 100 }), ttl: fc.integer({ min: 30, max: 100 }),
+    maxUses: fc.option(fc.integer({ min: 1, max: 9 }), { nil: undefined }), allowedAgentIds: someAgents,
+  });
+  const wished = fc.record({
+    size: fc.integer({ min: 1, max: 120 }), ttl: fc.integer({ min: 30, max: 120 }),
+    maxUses: fc.integer({ min: 1, max: 12 }), allowedAgentIds: fc.subarray(agents),
+  }, { requiredKeys: [] });
+
+  test('a wish passes exactly when every field of it is at most the plan’s, and what comes out is never wider than the plan or the wish', () => {
+    fc.assert(fc.property(planned, wished, ({ size, ttl, maxUses, allowedAgentIds }, wish) => {
+      const plan: PlanClaims = { ...claims, size, maxBytes: size, release: { mode: 'agent', allowedAgentIds, ttl, metadata: {}, ...(maxUses !== undefined && { maxUses }) } };
+      const isNarrower = (wish.size ?? 0) <= size && (wish.ttl ?? 0) <= ttl && (wish.maxUses ?? 0) <= (maxUses ?? Infinity)
+        && (wish.allowedAgentIds === undefined || (wish.allowedAgentIds.length > 0 && wish.allowedAgentIds.every((id) => allowedAgentIds.includes(id))));
+      expect(codeOf(wish, plan)).toBe(isNarrower ? 'allowed' : 'plan_widened');
+      if (!isNarrower) return;
+      const release = narrow(plan, wish);
+      expect(release).toEqual({
+        ...plan.release, ttl: wish.ttl ?? ttl, allowedAgentIds: wish.allowedAgentIds ?? allowedAgentIds,
+        ...((wish.maxUses ?? maxUses) !== undefined && { maxUses: wish.maxUses ?? maxUses }),
+      });
+      // Narrowing what was narrowed changes nothing.
+      expect(narrow({ ...plan, release }, wish)).toEqual(release);
+    }), { numRuns: 2_000 });
   });
 });
