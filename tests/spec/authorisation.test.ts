@@ -15,8 +15,7 @@ const codes: Readonly<Record<string, string>> = {
   'noGrant': 'invalid_grant', 'noPlan': 'plan_mismatch', 'noDelete': 'invalid_delete_token', 'noPass': 'invalid_passcode',
   'notYou': 'agent_not_allowed_for_share', 'not': 'forbidden', 'bad': 'invalid_request',
   'share': 'share_not_found_or_expired', 'transfer': 'transfer_not_found', 'upload': 'multipart_upload_not_found',
-  'group': 'group_not_found', 'perm': 'permission_not_found', 'key': 'key_not_found', 'retired': 'transfer_surface_retired', 'taken': 'agent_id_taken',
-  'noWord': 'invalid_password', 'route': 'route_not_found',
+  'group': 'group_not_found', 'perm': 'permission_not_found', 'key': 'key_not_found', 'retired': 'transfer_surface_retired', 'taken': 'agent_id_taken', 'wrong': 'invalid_password', 'route': 'route_not_found',
 };
 const nameOf = Object.fromEntries(Object.entries(codes).map(([name, code]) => [code, name]));
 
@@ -56,10 +55,10 @@ POST /api/owner/accounts                                    | owner?  | not     
 POST /api/owner/session: a wrong password                   | noOwner | noOwner  | noOwner  | noOwner  | noOwner  | noOwner | noOwner | noOwner | noOwner | noOwner | noOwner
 GET /api/owner/session                                      | owner?  | ok       | noOwner  | noOwner  | noOwner  | ok      | noOwner | noOwner | noOwner | noOwner | owner?
 DELETE /api/owner/session                                   | owner?  | ok       | noOwner  | noOwner  | noOwner  | ok      | noOwner | noOwner | noOwner | noOwner | owner?
-POST /api/owner/password: a wrong password                  | owner?  | noWord   | noOwner  | noOwner  | noOwner  | noWord  | noOwner | noOwner | noOwner | noOwner | owner?
-GET /api/owner/oidc/start: without a provider               | route   | route    | route    | route    | route    | route   | route   | route   | route   | route   | route
-GET /api/owner/oidc/callback: without a provider            | route   | route    | route    | route    | route    | route   | route   | route   | route   | route   | route
 DELETE /api/owner/sessions                                  | owner?  | ok       | noOwner  | noOwner  | noOwner  | ok      | noOwner | noOwner | noOwner | noOwner | owner?
+POST /api/owner/password: a wrong one                       | owner?  | wrong    | noOwner  | noOwner  | noOwner  | wrong   | noOwner | noOwner | noOwner | noOwner | owner?
+GET /api/owner/oidc/start: no provider                      | route   | route    | route    | route    | route    | route   | route   | route   | route   | route   | route
+GET /api/owner/oidc/callback: no provider                   | route   | route    | route    | route    | route    | route   | route   | route   | route   | route   | route
 POST /api/transfer-plan                                     | ok      | ok       | ok       | ok       | ok       | ok      | noAgent | noOwner | noAgent | noAgent | ok
 POST /api/transfer-plan: with the owner's group             | group   | group    | group    | ok       | ok       | ok      | noAgent | noOwner | noAgent | noAgent | group
 PUT /api/lane/single/{planId}: without its plan             | plan?   | plan?    | plan?    | plan?    | plan?    | plan?   | plan?   | plan?   | plan?   | plan?   | noPlan
@@ -106,8 +105,10 @@ interface Way {
   readonly ask: (target: Target) => [path: string, request?: Request];
   /** Answers what the caller has, which may be nothing. */
   readonly lists?: true;
-  /** Ends the session that it comes with. */
+  /** Ends sessions: whoever comes has one of their own. */
   readonly endsSession?: true;
+  /** May be tried a few times only: everybody has a resource of their own, refused or not. */
+  readonly limited?: true;
 }
 
 const post = (json: object): Request => ({ json });
@@ -151,12 +152,13 @@ const ways = new Map<string, Way>([
   ['DELETE /api/agent/permissions/{permissionId}', { target: 'permission', ask: ({ permissionId }) => [`/api/agent/permissions/${permissionId}`, { method: 'DELETE' }] }],
   ['GET /api/audit', { target: 'recorded', ask: () => ['/api/audit?limit=100'], lists: true }],
   ['POST /api/owner/accounts', { target: 'nothing', ask: ({ name }) => ['/api/owner/accounts', post({ email: `${name}@example.com`, password: 'long enough to hash' })] }],
-  ['POST /api/owner/session: a wrong password', { target: 'account', ask: ({ email }) => ['/api/owner/session', post({ email, password: 'not this one' })] }],
+  ['POST /api/owner/session: a wrong password', { target: 'account', ask: ({ email }) => ['/api/owner/session', post({ email, password: 'not this one' })], limited: true }],
   ['GET /api/owner/session', { target: 'nothing', ask: () => ['/api/owner/session'] }],
   ['DELETE /api/owner/session', { target: 'nothing', ask: () => ['/api/owner/session', { method: 'DELETE' }], endsSession: true }],
-  ['POST /api/owner/password: a wrong password', { target: 'nothing', ask: () => ['/api/owner/password', post({ currentPassword: 'not this one', newPassword: 'long enough to hash' })] }],
-  ['GET /api/owner/oidc/start: without a provider', page('/api/owner/oidc/start')],
-  ['GET /api/owner/oidc/callback: without a provider', page('/api/owner/oidc/callback?code=c&state=s')],
+  ['DELETE /api/owner/sessions', { target: 'nothing', ask: () => ['/api/owner/sessions', { method: 'DELETE' }], endsSession: true }],
+  ['POST /api/owner/password: a wrong one', { target: 'nothing', ask: () => ['/api/owner/password', post({ currentPassword: 'not this one', newPassword: 'long enough to hash' })], endsSession: true }],
+  ['GET /api/owner/oidc/start: no provider', { target: 'nothing', ask: () => ['/api/owner/oidc/start'] }],
+  ['GET /api/owner/oidc/callback: no provider', { target: 'nothing', ask: () => ['/api/owner/oidc/callback'] }],
   ['POST /api/transfer-plan', { target: 'nothing', ask: () => ['/api/transfer-plan', post({ filename: 'a' })] }],
   ['POST /api/transfer-plan: with the owner\'s group', { target: 'group', ask: ({ groupId }) => ['/api/transfer-plan', post({ filename: 'a', agentGroupId: groupId })] }],
   ['PUT /api/lane/single/{planId}: without its plan', { target: 'plan', ask: ({ planId }) => [`/api/lane/single/${planId}`, { method: 'PUT', body: 'some bytes' }] }],
@@ -179,8 +181,6 @@ const ways = new Map<string, Way>([
   ['GET /s/{shareId}', { target: 'openShare', ask: ({ shareId }) => [`/s/${shareId}`] }],
   ...['GET /.well-known/jwks.json', 'GET /healthz', 'GET /readyz', 'GET /openapi.json', 'GET /docs'].map((name) => [name, page(name.slice(4))] as [string, Way]),
   ['GET /problems/{code}', page('/problems/forbidden')],
-  // The last, since it ends every session of the cast.
-  ['DELETE /api/owner/sessions', { target: 'nothing', ask: () => ['/api/owner/sessions', { method: 'DELETE' }], endsSession: true }],
 ]);
 
 let cast: Cast;
@@ -198,7 +198,7 @@ function essence({ status, headers, json }: Answer): unknown {
 
 async function send({ ask, endsSession }: Way, target: Target, caller: CallerName): Promise<Answer> {
   const [path, request = {}] = ask(target);
-  const theirs = endsSession ? await cast.renew(caller) : cast.headersOf[caller];
+  const theirs = endsSession ? await cast.standIn(caller) : cast.headersOf[caller];
   return call(path, { ...request, headers: { ...request.headers, ...theirs } });
 }
 
@@ -231,7 +231,7 @@ describe('everybody meets what the table says, and a refusal changes nothing', (
     const met: Record<string, string> = {};
     const target = await targets[way.target]();
     const before = await lookAt(exchange, cast, target);
-    for (const caller of refused) met[caller] = await meet(way, target, caller);
+    for (const caller of refused) met[caller] = await meet(way, way.limited ? await targets[way.target]() : target, caller);
     expect(await lookAt(exchange, cast, target)).toEqual(before);
     // What is let through may end the resource: each has one of its own.
     for (const caller of columns) met[caller] ??= await meet(way, await targets[way.target](), caller);

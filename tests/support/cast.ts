@@ -24,8 +24,8 @@ export interface Cast {
   readonly wrong: Agent;
   /** The headers a caller sends. */
   readonly headersOf: Readonly<Record<CallerName, Record<string, string>>>;
-  /** Everybody's headers again, where an answer to one of the sessions ends it. */
-  renew(name: CallerName): Promise<Record<string, string>>;
+  /** The headers of somebody of the same sort, whose sessions may be ended. */
+  standIn(name: CallerName): Promise<Record<string, string>>;
 }
 
 const bearer = (token: string) => ({ authorization: `Bearer ${token}` });
@@ -38,8 +38,8 @@ export async function makeCast(exchange: Exchange): Promise<Cast> {
   const [named, wrong, theirs] = [await makeAgent(owner.session), await makeAgent(owner.session), await makeAgent(other.session)];
   const revoked = await makeAgent(owner.session, named.agentId);
   await must(`/api/agent/keys/${revoked.keyId}`, { method: 'DELETE', bearer: owner.session });
-  const signIn = async ({ email, password }: { email: string; password: string }) => (await must('/api/owner/session', { json: { email, password } })).json.token as string;
-  const ended = await signIn(owner);
+  const { email, password } = owner;
+  const ended = (await must('/api/owner/session', { json: { email, password } })).json.token as string;
   await must('/api/owner/session', { method: 'DELETE', bearer: ended });
   const { accessToken } = (await must('/api/agent/auth', { method: 'POST', bearer: named.key })).json as { accessToken: string };
   const headersOf: Cast['headersOf'] = {
@@ -55,10 +55,9 @@ export async function makeCast(exchange: Exchange): Promise<Cast> {
     garbage: bearer(`agk_${randomUUID()}`),
     proof: await proofOfAnotherTarget(exchange, { session: other.session, agent: theirs }),
   };
-  const accounts: Partial<Record<CallerName, typeof owner>> = { owner, other };
   return {
     owner, named, wrong, headersOf,
-    renew: async (name) => (accounts[name] ? bearer(await signIn(accounts[name])) : headersOf[name]),
+    standIn: async (name) => (name === 'owner' || name === 'other' ? bearer((await makeOwner(first)).session) : headersOf[name]),
   };
 }
 

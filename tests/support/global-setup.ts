@@ -14,12 +14,12 @@ declare module 'vitest' {
   }
 }
 
-/** All tests come from one address, and many try wrong passwords; limits are tried on stacks of their own. */
-const unlimited = { gateway: { RATE_LIMITS: 'off' }, policy: { SIGN_IN_TRIES: '1000', SIGN_IN_ADDRESS_TRIES: '100000' } };
+/** All tests come from one address, and some with wrong passwords. */
+const oneMachine = { gateway: { RATE_LIMITS: 'off' }, policy: { SIGN_IN_ADDRESS_TRIES: '100000' } };
 
 export default async function setup(project: TestProject) {
   const dataDir = await mkdtemp(join(tmpdir(), 'aex-test-'));
-  const stack = await startStack({ dataDir, port: 0, env: unlimited, progress: (line) => process.stdout.write(`${line}\n`) });
+  const stack = await startStack({ dataDir, port: 0, env: oneMachine, progress: (line) => process.stdout.write(`${line}\n`) });
   // Tests of stores make scratch schemas on the same server; tests of requests use the same NATS.
   process.env['AEX_TEST_DATABASE_URL'] = stack.databaseUrl;
   process.env['AEX_TEST_NATS_URL'] = stack.natsUrl;

@@ -64,7 +64,7 @@ export function targetsOf(exchange: Exchange, { owner, named }: Cast) {
     permission: async (): Promise<Target> => ({
       permissionId: (await by('/api/agent/permissions', { fromAgentId: named.agentId, toAgentId: marker, scopes: ['share.resolve'] }))['permission'].id,
     }),
-    account: async (): Promise<Target> => ({ email: owner.email }),
+    account: async (): Promise<Target> => ({ email: (await exchange.makeOwner(await exchange.signIn())).email }),
     plan: async (): Promise<Target> => {
       const planned = await plan({ ...file, size: 10, lane: 'single' }, owner.session);
       return { planId: planned.planId, plan: planned.plan };
