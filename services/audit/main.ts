@@ -1,12 +1,10 @@
 /** Audit: records every service's events and answers queries about them (interface chapters: Audit, Events). */
 import { systemClock } from '../../shared/clock.ts';
-import type { Credential, RequestContext } from '../../shared/contract.ts';
-import { agents } from '../../shared/contracts/agents.ts';
 import { auditContracts } from '../../shared/contracts/all.ts';
 import { healthOf } from '../../shared/contracts/health.ts';
 import { openDatabase } from '../../shared/db.ts';
-import { fail } from '../../shared/errors.ts';
-import { serve, type Bus } from '../../shared/rpc.ts';
+import { identifyBy } from '../../shared/identify.ts';
+import { serve } from '../../shared/rpc.ts';
 import { runService } from '../../shared/service.ts';
 import { databaseSettings, integerSetting, secretSettings } from '../../shared/settings.ts';
 import { startSweeper } from '../../shared/sweeper.ts';
@@ -47,7 +45,7 @@ await runService('audit', settingsShape, async ({ settings, bus, log }) => {
       queryAudit: queryAudit({ store, cursorKeys: deriveKeys(settings.AEX_SECRET, 'cursor') }),
       readHealth: readHealth({ database }),
     },
-    identify: (credential, context) => identify(bus, credential, context),
+    identify: identifyBy(bus),
     log,
     limit,
   });
@@ -61,9 +59,3 @@ await runService('audit', settingsShape, async ({ settings, bus, log }) => {
     },
   };
 });
-
-async function identify(bus: Bus, credential: Credential, context: RequestContext) {
-  if (credential.kind === 'unknown') throw fail('invalid_owner_credential');
-  const { caller } = await bus.call(agents.identifyCaller, { credential }, context);
-  return caller;
-}

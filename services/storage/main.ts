@@ -2,12 +2,10 @@
 import { z } from 'zod';
 import { openFsBlobs } from '../../shared/blobs/fs.ts';
 import { systemClock } from '../../shared/clock.ts';
-import type { Caller, Credential, RequestContext } from '../../shared/contract.ts';
-import { agents } from '../../shared/contracts/agents.ts';
 import { storageContracts } from '../../shared/contracts/all.ts';
 import { healthOf } from '../../shared/contracts/health.ts';
 import { openDatabase, type Database } from '../../shared/db.ts';
-import { fail } from '../../shared/errors.ts';
+import { identifyBy } from '../../shared/identify.ts';
 import { startRelay } from '../../shared/outbox.ts';
 import { serve, type Bus } from '../../shared/rpc.ts';
 import { runService } from '../../shared/service.ts';
@@ -27,7 +25,6 @@ import { openPart } from './handlers/open-part.ts';
 import { openSingle } from './handlers/open-single.ts';
 import { openTransfer } from './handlers/open-transfer.ts';
 import { keepTransfer } from './handlers/keep-transfer.ts';
-import { ownContext } from './handlers/release-transfer.ts';
 import { readUploadStatus } from './handlers/read-upload-status.ts';
 import { storeSmall } from './handlers/store-small.ts';
 import { makeSettled } from './settled.ts';
@@ -117,14 +114,5 @@ function makeDeps(settings: Settings, database: Database, bus: Bus): Deps {
       ticketGrace: settings.TICKET_GRACE_SECONDS,
       keepEnded: settings.KEEP_ENDED_SECONDS,
     },
-  };
-}
-
-/** Whom a credential belongs to, the policy service knows. */
-function identifyBy(bus: Bus) {
-  return async (credential: Credential, context: RequestContext): Promise<Caller> => {
-    if (credential.kind === 'unknown') throw fail('invalid_agent_credential');
-    const { caller } = await bus.call(agents.identifyCaller, { credential }, ownContext(context));
-    return caller;
   };
 }
