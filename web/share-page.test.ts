@@ -5,7 +5,7 @@ import { goneSharePage, sharePage } from './share-page.ts';
 const baseUrl = 'https://exchange.example';
 const now = Date.parse('2026-03-01T12:00:00Z');
 const share = {
-  shareId: 'shr_a1', targetId: 'trf_b2', filename: 'report.pdf', mimeType: 'application/pdf', size: 1_468_006,
+  shareId: 'shr_a1', type: 'file' as const, targetId: 'trf_b2', filename: 'report.pdf', mimeType: 'application/pdf', size: 1_468_006,
   mode: 'open' as const, expiresAt: '2026-03-02T11:59:00.000Z',
 };
 const address = 'https://exchange.example/api/dl/trf_b2?share_id=shr_a1';

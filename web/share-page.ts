@@ -32,7 +32,7 @@ ${fetching(share, baseUrl)}
 <section aria-labelledby="facts">
 <h2 id="facts">Details</h2>
 <dl class="facts">
-${fact('Size', exactSize(share.size))}
+${share.size === undefined ? '' : fact('Size', exactSize(share.size))}
 ${fact('Type', html`<code translate="no">${share.mimeType}</code>`)}
 ${fact('Expires', [moment(share.expiresAt), html`<span class="aside">in ${readableSpan(left)}</span>`])}
 ${fact('Remaining uses', uses(share))}
@@ -69,6 +69,10 @@ function uses(share: Share): string {
   return `${left.toLocaleString('en')} of ${share.maxUses.toLocaleString('en')}`;
 }
 
+function buttonSize({ size }: Share): Content {
+  return size !== undefined && html`<span class="button-size">${readableSize(size)}</span>`;
+}
+
 function fetching(share: Share, baseUrl: string): Html {
   if (remaining(share) === 0) return html`
 <p class="notice"><strong>All uses of this share are spent.</strong> Nothing more can be fetched from it. Ask the sender for a new share.</p>`;
@@ -81,7 +85,7 @@ function openFetching(share: Share, baseUrl: string): Html {
   return html`
 <section aria-labelledby="fetch">
 <h2 id="fetch" class="unseen">Fetch</h2>
-${share.passcodeRequired ? passcodeForm(share, baseUrl) : html`<p><a class="button" href="${address}" rel="nofollow noreferrer" download>Download <span class="button-size">${readableSize(share.size)}</span></a></p>`}
+${share.passcodeRequired ? passcodeForm(share, baseUrl) : html`<p><a class="button" href="${address}" rel="nofollow noreferrer" download>Download ${buttonSize(share)}</a></p>`}
 ${left !== undefined && html`<p class="hint">${left === 1 ? 'This works once: starting the download spends the last use.' : 'Each download spends one use. Looking at this page spends none.'}</p>`}
 ${codeBlock({ id: 'curl', label: share.passcodeRequired ? 'From a terminal, with the passcode in PASSCODE' : 'From a terminal', text: `curl -fsS ${passcodeOption(share)}-o ${saveAs(share)} ${shellQuoted(address)}` })}
 </section>`;
@@ -93,10 +97,10 @@ function passcodeForm(share: Share, baseUrl: string): Html {
 <form class="passcode" data-address="${rootOf(baseUrl)}/api/dl/${share.targetId}?share_id=${share.shareId}" data-filename="${savedName(share.filename)}" autocomplete="off" hidden>
 <label for="passcode">Passcode</label>
 <input id="passcode" type="password" required maxlength="256" autocomplete="off" autocapitalize="none" spellcheck="false">
-<button type="submit" class="button">Download <span class="button-size">${readableSize(share.size)}</span></button>
+<button type="submit" class="button">Download ${buttonSize(share)}</button>
 <p class="passcode-status" role="alert"></p>
 </form>
-${share.size > largeInBrowser && html`<p class="hint">A file of this size is better fetched from a terminal: the browser holds all of it before it saves it.</p>`}`;
+${(share.size ?? 0) > largeInBrowser && html`<p class="hint">A file of this size is better fetched from a terminal: the browser holds all of it before it saves it.</p>`}`;
 }
 
 /** Bytes. */

@@ -54,6 +54,9 @@ export const metadata = z
 /** An allow list: each agent once, at most 100. */
 export const allowedAgentIds = z.array(agentId).max(100).transform((ids) => [...new Set(ids)]);
 
+/** What a share is of. */
+export const targetType = z.enum(['file', 'pipe', 'folder']);
+
 export const mode = z.enum(['open', 'agent']);
 export const templateId = z.enum(['public', 'public-once', 'agent-only', 'expiring-handoff', 'passcode-ready']);
 

@@ -15,7 +15,7 @@ export const grants = defineContracts({
     input: z.strictObject({ shareId: fields.shareId }),
     output: z.strictObject({
       accessToken: z.string().describe('One-time grant token'),
-      targetType: z.enum(['file', 'pipe', 'folder']),
+      targetType: fields.targetType,
       targetId: z.string(),
       expiresAt: fields.dateTime,
     }),

@@ -7,14 +7,13 @@ const once = <T>(list: T[]): T[] => [...new Set(list)];
 
 const scopes = z.array(z.enum(['share.resolve', 'grant.issue'])).min(1);
 const policyMode = z.enum(['agent']);
-const targetType = z.enum(['file', 'pipe', 'folder']);
 /** A media type, or a range of them such as `image/*`. */
 const contentType = z.union([fields.mimeType, z.string().max(255).regex(/^(\*|[\w!#$&^.+-]+)\/\*$/)], 'must be a media type such as application/json or image/*');
 
 /** A list that is absent limits nothing; one that is empty allows nothing. */
 const constraints = z.strictObject({
   allowedPolicyModes: z.array(policyMode).transform(once),
-  targetTypes: z.array(targetType).transform(once).optional(),
+  targetTypes: z.array(fields.targetType).transform(once).optional(),
   contentTypes: z.array(contentType).max(25).transform(once).optional(),
   maxShareTtlSeconds: z.int().min(1).max(604_800).optional(),
   maxGrantTtlSeconds: z.int().min(1).max(300).optional(),
@@ -31,7 +30,7 @@ export const standingPermission = z.strictObject({
   scopes,
   constraints: constraints.extend({
     allowedPolicyModes: z.array(policyMode),
-    targetTypes: z.array(targetType).optional(),
+    targetTypes: z.array(fields.targetType).optional(),
     contentTypes: z.array(z.string()).max(25).optional(),
   }),
   createdAt: fields.dateTime,

@@ -13,20 +13,18 @@ export const policy = z.strictObject({
   passcodeRequired: fields.passcodeRequired,
 });
 
-const shareType = z.enum(['file', 'pipe', 'folder']);
-
 /** What storage knows of a transfer and its share shows. */
 const target = z.strictObject({
   filename: fields.filename,
   mimeType: fields.mimeType,
-  size: z.int().min(0),
+  size: z.int().min(0).optional().describe('Absent for what has no bytes of its own, or not all of them yet'),
 });
 
 /** What resolving a share shows. */
 const shareFields = {
   id: fields.shareId,
   shareId: fields.shareId.describe('Legacy alias of id'),
-  type: shareType,
+  type: fields.targetType,
   targetId: z.string(),
   fileId: z.string().optional(),
   pipeId: z.string().optional().describe('Legacy alias of targetId on file shares'),
@@ -116,6 +114,7 @@ export const shares = defineContracts({
     input: z.strictObject({ shareId: fields.shareId }),
     output: z.strictObject({
       shareId: fields.shareId,
+      type: fields.targetType,
       targetId: z.string(),
       ...target.shape,
       mode: fields.mode,
@@ -128,10 +127,11 @@ export const shares = defineContracts({
   },
   createShare: {
     service: 'policy',
-    summary: 'Create the share of a stored transfer; the same transfer gives the same share',
+    summary: 'Create the share of a transfer; the same transfer gives the same share',
     accepts: [],
     input: z.strictObject({
       shareId: fields.shareId,
+      targetType: fields.targetType,
       targetId: fields.transferId,
       target,
       creator: fields.creator,

@@ -21,6 +21,7 @@ export const transfers = defineContracts({
     },
     input: z.strictObject({ id: fields.transferId, metadataOnly: z.boolean().default(false) }),
     output: z.strictObject({
+      type: fields.targetType,
       filename: fields.filename,
       mimeType: fields.mimeType,
       size: z.int().min(0),

@@ -1,32 +1,24 @@
 /** GET and HEAD /api/dl/{id}: asks policy to spend and storage to open, then pipes. What delivers nothing spends nothing. */
-import { randomUUID } from 'node:crypto';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { BlobReader, OpenBlob } from '../../../shared/blobs/blobs.ts';
 import { attachedBytes, type AnswerOf } from '../../../shared/contract.ts';
 import { transfers } from '../../../shared/contracts/transfers.ts';
-import { shareId as shareIdSchema } from '../../../shared/contracts/fields.ts';
-import { fail, failField } from '../../../shared/errors.ts';
-import type { Logger } from '../../../shared/log.ts';
+import { fail } from '../../../shared/errors.ts';
 import type { Bus } from '../../../shared/rpc.ts';
-import { contextOf, header } from '../context.ts';
-import { readPasscode } from '../domain/credential.ts';
+import { contextOf } from '../context.ts';
+import { deliverSpent, setHeaders, type DeliverDeps } from '../deliver.ts';
 import { evaluate, type ByteRange, type Conditions, type Verdict } from '../domain/conditions.ts';
 import { etagOf, transferHeaders } from '../domain/transfer-headers.ts';
-import type { SpendingFetch, Spent, Uses } from '../uses.ts';
+import { nobody, readConditions, readFetch } from '../fetch-request.ts';
+import type { SpendingFetch, Spent } from '../uses.ts';
 
-export interface FetchDeps {
+export interface FetchDeps extends DeliverDeps {
   readonly bus: Bus;
-  readonly uses: Uses;
   readonly blobs: BlobReader;
   readonly baseUrl: string;
-  readonly log: Logger;
 }
 
 type Opened = AnswerOf<typeof transfers.openTransfer> & { readonly [attachedBytes]?: Buffer };
-
-/** A fetch asks nothing of the caller but the share or the grant. */
-const nobody = { accepts: [] } as const;
-const fetchDeadlineMs = 5_000;
 
 /** HEAD: the headers of a GET. It needs nothing and spends nothing. */
 export const headTransfer = ({ bus, baseUrl }: FetchDeps) =>
@@ -43,9 +35,7 @@ export const headTransfer = ({ bus, baseUrl }: FetchDeps) =>
 
 export const fetchTransfer = (deps: FetchDeps) =>
   async function fetchTransfer(request: FastifyRequest, reply: FastifyReply) {
-    // A browser that looks ahead would spend a use that nobody asked for.
-    if (header(request, 'sec-purpose')?.includes('prefetch')) throw fail('forbidden', { detail: 'Prefetching a transfer is refused: a fetch may spend a use.' });
-    const fetch = readFetch(request, deps.baseUrl);
+    const fetch = readFetch(request, readId(request), deps.baseUrl);
     const conditions = readConditions(request);
     const isPlain = Object.values(conditions).every((value) => value === undefined);
     const ready = isPlain ? await spendAndOpen(deps, fetch) : await openThenSpend(deps, fetch, conditions);
@@ -90,41 +80,26 @@ async function open({ bus }: FetchDeps, { targetId: id, context }: SpendingFetch
   return bus.call(transfers.openTransfer, { id }, context);
 }
 
-/** Sends the bytes. Headers go out with the first byte, so that a failure before it is still an error answer and gives the use back. */
+/** Sends the file, or the range of it. */
 async function deliver(deps: FetchDeps, reply: FastifyReply, fetch: SpendingFetch, ready: Ready & { spent: Spent }): Promise<FastifyReply> {
   const { opened, verdict, spent } = ready;
   const range: ByteRange = verdict.status === 206 ? verdict.range : { start: 0, end: opened.size - 1 };
-  const { raw } = reply;
   let blob: OpenBlob | undefined;
-  try {
-    blob = opened.ticket && (await deps.blobs.open(opened.ticket));
-    if (raw.destroyed) throw fail('service_unavailable');
-    setHeaders(reply, { status: verdict.status, headers: deliveryHeaders(fetch.targetId, opened, range, verdict, spent) });
-    if (blob && opened.size > 0) await blob.pipe({ start: range.start, end: range.end + 1 }, raw);
-    raw.end(opened[attachedBytes]?.subarray(range.start, range.end + 1));
-    reply.hijack();
-  } catch (error) {
-    if (!raw.headersSent) {
-      for (const name of raw.getHeaderNames()) raw.removeHeader(name);
-      if (spent.spent) await deps.uses.giveBack(fetch);
-      throw error;
-    }
-    reply.hijack();
-    // The client must not take a part for the whole.
-    raw.destroy();
-    deps.log.info({ requestId: fetch.context.requestId, err: error }, 'a fetch ended early');
-  } finally {
-    await blob?.close();
-  }
-  return reply;
+  return deliverSpent(deps, { reply, fetch, spent, status: verdict.status, headers: deliveryHeaders(fetch.targetId, opened, range, verdict) }, {
+    async open() { blob = opened.ticket && (await deps.blobs.open(opened.ticket)); },
+    async send(raw) {
+      if (blob && opened.size > 0) await blob.pipe({ start: range.start, end: range.end + 1 }, raw);
+      raw.end(opened[attachedBytes]?.subarray(range.start, range.end + 1));
+    },
+    close: async () => blob?.close(),
+  });
 }
 
-function deliveryHeaders(id: string, opened: Opened, { start, end }: ByteRange, verdict: Verdict, spent: Spent): Record<string, string> {
+function deliveryHeaders(id: string, opened: Opened, { start, end }: ByteRange, verdict: Verdict): Record<string, string> {
   return {
     ...transferHeaders({ ...opened, id }),
     'Content-Length': String(end - start + 1),
     ...(verdict.status === 206 && { 'Content-Range': `bytes ${start}-${end}/${opened.size}` }),
-    ...(spent.remainingUses !== undefined && { 'X-Remaining-Uses': String(spent.remainingUses) }),
   };
 }
 
@@ -136,41 +111,10 @@ function sendNotModified(reply: FastifyReply, { targetId: id }: SpendingFetch, o
   return reply;
 }
 
-/** Puts the headers on the raw response, with those that every response has. */
-function setHeaders(reply: FastifyReply, { status, headers }: { status: number; headers: Record<string, string> }): void {
-  reply.raw.statusCode = status;
-  for (const [name, value] of Object.entries(reply.getHeaders())) {
-    if (value !== undefined) reply.raw.setHeader(name, value);
-  }
-  for (const [name, value] of Object.entries(headers)) reply.raw.setHeader(name, value);
-}
-
 function readId(request: FastifyRequest): string {
   const { id } = request.params as { id: string };
   if (!/^trf_[A-Za-z0-9]{1,60}$/.test(id)) throw fail('transfer_not_found');
   return id;
-}
-
-function readFetch(request: FastifyRequest, baseUrl: string): SpendingFetch {
-  const { share_id: shareId } = request.query as { share_id?: unknown };
-  if (shareId !== undefined && typeof shareId !== 'string') throw failField('share_id', 'must be given once');
-  if (shareId !== undefined && !shareIdSchema.safeParse(shareId).success) throw fail('share_not_found_or_expired');
-  const grant = header(request, 'x-access-grant');
-  if (grant !== undefined && (grant.length > 1_024 || !grant.startsWith('agrt_'))) throw fail('invalid_grant');
-  const passcode = header(request, 'x-share-passcode');
-  const context = { ...contextOf(request, nobody, baseUrl), deadline: Date.now() + fetchDeadlineMs };
-  return { targetId: readId(request), fetchId: randomUUID(), shareId, grant, passcode: passcode === undefined ? undefined : readPasscode(passcode), context };
-}
-
-function readConditions(request: FastifyRequest): Conditions {
-  return {
-    ifMatch: header(request, 'if-match'),
-    ifNoneMatch: header(request, 'if-none-match'),
-    ifModifiedSince: header(request, 'if-modified-since'),
-    ifUnmodifiedSince: header(request, 'if-unmodified-since'),
-    ifRange: header(request, 'if-range'),
-    range: header(request, 'range'),
-  };
 }
 
 function validatorsOf(id: string, opened: Opened) {

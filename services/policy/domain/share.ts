@@ -7,7 +7,8 @@ export interface Share {
   readonly targetId: string;
   readonly filename: string;
   readonly mimeType: string;
-  readonly size: number;
+  /** Null for a folder and a pipe. */
+  readonly size: number | null;
   readonly mode: 'open' | 'agent';
   readonly allowedAgentIds: readonly string[];
   readonly maxUses: number | null;

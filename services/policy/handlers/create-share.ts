@@ -5,14 +5,14 @@ import { eventOf } from '../../../shared/events.ts';
 import type { Deps } from '../deps.ts';
 
 export const createShare = ({ store, clock }: Pick<Deps, 'store' | 'clock'>): Handler<typeof shares.createShare> =>
-  async function createShare({ shareId, targetId, target, creator, release, expiresAt }, context) {
+  async function createShare({ shareId, targetType, targetId, target, creator, release, expiresAt }, context) {
     const { ownerId, agentId } = creator;
     const event = eventOf(context, clock(), {
       eventType: 'share.created', targetType: 'share', targetId: shareId, shareId, ownerId, agentId,
       data: { transferId: targetId, mode: release.mode, expiresAt, ...(release.maxUses && { maxUses: release.maxUses }) },
     });
     await store.createShare({
-      id: shareId, targetType: 'file', targetId, ...target,
+      id: shareId, targetType, targetId, ...target, size: target.size ?? null,
       mode: release.mode, allowedAgentIds: release.allowedAgentIds, maxUses: release.maxUses ?? null, metadata: release.metadata,
       ownerId, agentId, expiresAt: new Date(expiresAt), passcodeHash: release.passcodeHash ?? null,
     }, { ...event, actor: creatorActor(creator) });

@@ -11,8 +11,9 @@ export const describeShare = ({ store }: Pick<Deps, 'store'>): Handler<typeof sh
     if (!share) throw fail('share_not_found_or_expired');
     const remaining = remainingUses(share);
     return {
-      shareId: share.id, targetId: share.targetId,
-      filename: share.filename, mimeType: share.mimeType, size: share.size,
+      shareId: share.id, type: share.targetType, targetId: share.targetId,
+      filename: share.filename, mimeType: share.mimeType,
+      ...(share.size !== null && { size: share.size }),
       mode: share.mode, expiresAt: share.expiresAt.toISOString(),
       ...(share.maxUses !== null && { maxUses: share.maxUses }),
       ...(share.passcodeHash !== null && { passcodeRequired: true as const }),

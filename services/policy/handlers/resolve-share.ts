@@ -28,9 +28,7 @@ export const resolveShare = ({ store, clock, publish }: Deps): Handler<typeof sh
 export function describe(share: Share): OutputOf<typeof shares.resolveShare> {
   const expiresAt = share.expiresAt.toISOString();
   return {
-    id: share.id, shareId: share.id, type: share.targetType, targetId: share.targetId,
-    fileId: share.targetId, pipeId: share.targetId,
-    filename: share.filename, mimeType: share.mimeType, size: share.size, expiresAt,
+    id: share.id, shareId: share.id, type: share.targetType, targetId: share.targetId, ...describeTarget(share),
     policy: {
       mode: share.mode, allowedAgentIds: [...share.allowedAgentIds], expiresAt,
       ...(share.maxUses !== null && { maxUses: share.maxUses }),
@@ -39,4 +37,13 @@ export function describe(share: Share): OutputOf<typeof shares.resolveShare> {
     },
     createdByUserId: share.ownerId, createdByAgentId: share.agentId, authMode: share.mode,
   };
+}
+
+/** The fields of its own that each type of share has. */
+function describeTarget({ targetType, targetId, filename, mimeType, size, expiresAt }: Share) {
+  switch (targetType) {
+    case 'file': return { fileId: targetId, pipeId: targetId, filename, mimeType, ...(size !== null && { size }), expiresAt: expiresAt.toISOString() };
+    case 'pipe': return { pipeId: targetId };
+    case 'folder': return { folderId: targetId };
+  }
 }

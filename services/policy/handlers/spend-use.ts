@@ -78,7 +78,7 @@ async function spendOpen(deps: Deps, fetch: ShareFetch, context: HandlerContext)
   if (passcodeHash !== null && passcodeHash !== fetch.passcodeHash) return { passcodeHash, ownerId };
   if (maxUses === null) {
     // Nothing was spent, so nothing has to outlive a crash: told without the outbox.
-    publish({ ...events[0]!, ownerId });
+    publish({ ...events[0]!, ownerId, targetType: found.targetType });
     return { shareId, spent: false };
   }
   if (uses === null) return explainRefusedUse(deps, fetch, context);

@@ -1,6 +1,7 @@
 /** Uses and grants as fetches spend them. The database settles every race: one guarded statement each. */
 import { isDuplicate, type Database, type Sql } from '../../../shared/db.ts';
 import type { DomainEvent } from '../../../shared/events.ts';
+import type { Share } from '../domain/share.ts';
 import { isLive } from './shares.ts';
 
 interface OpenFetch {
@@ -25,6 +26,7 @@ interface Spent {
 
 /** What an open fetch found: `uses` is null where nothing was spent. */
 interface OpenSpending {
+  readonly targetType: Share['targetType'];
   readonly mode: 'open' | 'agent';
   readonly ownerId: string | null;
   readonly maxUses: number | null;
@@ -40,6 +42,7 @@ const isOpenTo = (sql: Sql, { passcodeHash }: OpenFetch) => sql`passcode_hash is
 const tellSpending = (sql: Sql, events: readonly DomainEvent[]) => sql`
   insert into outbox (id, event)
   select (e->>'id')::uuid, e || jsonb_build_object('ownerId', share.owner_id)
+    || case when e->>'eventType' = 'transfer.fetched' then jsonb_build_object('targetType', share.target_type) else '{}' end
   from spent share, jsonb_array_elements(${sql.json(events as never)}::jsonb) e
   where e->>'eventType' <> 'share.exhausted' or share.uses = share.max_uses`;
 
@@ -49,19 +52,19 @@ export function fetchesStore(database: Database) {
     async spendOpenUse(fetch: OpenFetch, events: readonly DomainEvent[]): Promise<OpenSpending | undefined | 'fetch_returned'> {
       const spending = database.run((sql) => sql<OpenSpending[]>`
         with found as (
-          select id, mode, owner_id, max_uses, passcode_hash from shares
+          select id, target_type, mode, owner_id, max_uses, passcode_hash from shares
           where id = ${fetch.shareId} and target_id = ${fetch.targetId} and ${isLive(sql)}
         ), spent as (
           update shares set uses = uses + 1
           where id = ${fetch.shareId} and target_id = ${fetch.targetId} and ${isLive(sql)}
             and mode = 'open' and max_uses is not null and uses < max_uses and ${isOpenTo(sql, fetch)}
-          returning id, owner_id, max_uses, uses
+          returning id, target_type, owner_id, max_uses, uses
         ), recorded as (
           insert into fetches (id, share_id) select ${fetch.fetchId}::uuid, id from spent
         ), told as (
           ${tellSpending(sql, events)}
         )
-        select found.mode, found.owner_id as "ownerId", coalesce(spent.max_uses, found.max_uses) as "maxUses", spent.uses, found.passcode_hash as "passcodeHash"
+        select found.target_type as "targetType", found.mode, found.owner_id as "ownerId", coalesce(spent.max_uses, found.max_uses) as "maxUses", spent.uses, found.passcode_hash as "passcodeHash"
         from found left join spent on true`);
       return spending.then((rows) => rows[0], (error: unknown) => {
         if (isDuplicate(error, 'fetches_pkey')) return 'fetch_returned';
@@ -80,7 +83,7 @@ export function fetchesStore(database: Database) {
             update shares set uses = uses + 1
             where id = ${fetch.shareId} and target_id = ${fetch.targetId} and ${isLive(sql)} and mode = 'agent'
               and ${fetch.agentId} = any(allowed_agent_ids) and (max_uses is null or uses < max_uses) and ${isOpenTo(sql, fetch)}
-            returning id, owner_id, max_uses, uses
+            returning id, target_type, owner_id, max_uses, uses
           ), recorded as (
             insert into fetches (id, share_id, grant_id) select ${fetch.fetchId}::uuid, id, ${fetch.grantId}::text from spent
           ), told as (
@@ -112,11 +115,11 @@ export function fetchesStore(database: Database) {
           returning share_id
         ), share as (
           update shares set uses = uses - 1 from returned where shares.id = returned.share_id
-          returning shares.id, shares.owner_id, shares.target_id
+          returning shares.id, shares.owner_id, shares.target_type, shares.target_id
         ), told as (
           insert into outbox (id, event)
           select ${event.id}::uuid, ${sql.json(event as never)}::jsonb
-            || jsonb_build_object('ownerId', owner_id, 'shareId', id, 'targetId', target_id)
+            || jsonb_build_object('ownerId', owner_id, 'shareId', id, 'targetType', target_type, 'targetId', target_id)
           from share
         )
         select id as "shareId" from share`);

@@ -16,8 +16,8 @@ function actorOf(ownerId: string | null, agentId: string | null): DomainEvent['a
 }
 
 export function transferStored(occasion: Occasion, transfer: NewTransfer): DomainEvent {
-  const { id, shareId, size, lane } = transfer;
-  return senderEvent(occasion, transfer, { eventType: 'transfer.stored', targetType: 'file', targetId: id, shareId, data: { size, lane } });
+  const { id, shareId, kind, size, lane } = transfer;
+  return senderEvent(occasion, transfer, { eventType: 'transfer.stored', targetType: kind, targetId: id, shareId, data: { size, lane } });
 }
 
 export function uploadEvent(occasion: Occasion, eventType: 'upload.initialized' | 'upload.completed' | 'upload.aborted', upload: Pick<Upload, 'id' | 'transferId' | 'shareId' | 'size' | 'ownerId' | 'agentId'>): DomainEvent {

@@ -7,12 +7,17 @@ import type { Segment } from '../../../shared/blobs/blobs.ts';
 export type Creator = z.output<typeof creator>;
 export type Lane = (typeof lanes)[number];
 
+/** What a transfer is, and so what its share's type says. */
+export type Kind = 'file' | 'folder' | 'pipe';
+
 /** What is known of a transfer before its row exists. */
 export interface NewTransfer extends Creator {
   readonly id: string;
   readonly shareId: string;
   readonly planId: string;
-  readonly lane: Lane;
+  readonly kind: Kind;
+  /** How its bytes came; a folder and a pipe are ways of their own. */
+  readonly lane: Lane | 'folder' | 'pipe';
   readonly filename: string;
   readonly mimeType: string;
   readonly size: number;

@@ -6,7 +6,7 @@ import type { NewTransfer } from './transfer.ts';
 export const uploadStates = ['initialized', 'completing', 'completed', 'aborted', 'expired'] as const;
 export type UploadState = (typeof uploadStates)[number];
 
-export interface Upload extends Omit<NewTransfer, 'id' | 'lane' | 'crc32'> {
+export interface Upload extends Omit<NewTransfer, 'id' | 'kind' | 'lane' | 'crc32'> {
   readonly id: string;
   readonly transferId: string;
   /** Whether every request of this upload must carry its plan. */

@@ -78,5 +78,5 @@ async function checkPromisedDigest(digests: Deps['digests'], upload: UploadWithP
 
 function transferOf(upload: Upload, sha256: string | null): NewTransfer {
   const { transferId, shareId, planId, ownerId, agentId, filename, mimeType, size, release } = upload;
-  return { id: transferId, shareId, planId, ownerId, agentId, lane: 'multipart', filename, mimeType, size, crc32: null, sha256, release };
+  return { id: transferId, shareId, planId, ownerId, agentId, kind: 'file', lane: 'multipart', filename, mimeType, size, crc32: null, sha256, release };
 }

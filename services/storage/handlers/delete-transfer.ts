@@ -14,8 +14,8 @@ export const deleteTransfer = (deps: Deps): Handler<typeof transfers.deleteTrans
   async function deleteTransfer(input, context) {
     const { store, bus, clock } = deps;
     const transfer = await deletableTransfer(deps, input, context);
-    const { id, shareId, size, lane } = transfer;
-    await store.deleteTransfer(id, eventOf(context, clock(), { eventType: 'transfer.deleted', targetType: 'file', targetId: id, shareId, data: { size, lane } }));
+    const { id, shareId, kind, size, lane } = transfer;
+    await store.deleteTransfer(id, eventOf(context, clock(), { eventType: 'transfer.deleted', targetType: kind, targetId: id, shareId, data: { size, lane } }));
     await bus.call(shares.endShares, { targetIds: [id] }, ownContext(context));
     await store.settle([id], 'ended');
     return { id, deleted: true };

@@ -8,9 +8,9 @@ export const openTransfer = ({ store }: Deps): Handler<typeof transfers.openTran
   async function openTransfer({ id, metadataOnly }) {
     const transfer = await store.openTransfer(id, !metadataOnly);
     if (!transfer) throw fail('transfer_not_found');
-    const { filename, mimeType, size, sha256, createdAt, segments, bytes } = transfer;
+    const { kind: type, filename, mimeType, size, sha256, createdAt, segments, bytes } = transfer;
     return {
-      filename, mimeType, size, createdAt: createdAt.toISOString(),
+      type, filename, mimeType, size, createdAt: createdAt.toISOString(),
       ...(sha256 && { sha256 }),
       ...(segments && { ticket: { driver: 'fs' as const, segments } }),
       ...(bytes && { [attachedBytes]: bytes }),

@@ -34,7 +34,7 @@ export function checkDigest(actual: string | undefined, ...promised: (string | u
 
 export function transferOf({ claims, release }: SingleLane, { size, crc32, sha256 }: Content): NewTransfer {
   const { transferId: id, shareId, planId, creator, filename, mimeType } = claims;
-  return { id, shareId, planId, ...creator, lane: 'single', filename, mimeType, size, crc32, sha256: sha256 ?? null, release };
+  return { id, shareId, planId, ...creator, kind: 'file', lane: 'single', filename, mimeType, size, crc32, sha256: sha256 ?? null, release };
 }
 
 /** The transfer that a plan made before, when it has the same bytes. */

@@ -11,7 +11,7 @@ export function expiryStore(database: Database) {
         with ended as (
           update uploads set state = 'expired', ended_at = now()
           where id in (select id from uploads where state = 'initialized' and expires_at <= now() order by expires_at limit ${limit} for update skip locked)
-          returning id, transfer_id, share_id, owner_id, agent_id, gen_random_uuid() as event_id,
+          returning id, transfer_id, share_id, owner_id, agent_id, 'file' as target_type, gen_random_uuid() as event_id,
             jsonb_build_object('uploadId', id, 'size', size, 'lane', 'multipart') as data
         ), files as (
           update blobs set state = 'garbage', garbage_at = now() where upload_id in (select id from ended) and state <> 'garbage'
@@ -26,7 +26,7 @@ export function expiryStore(database: Database) {
         with ended as (
           update transfers set ended_at = now(), ended_how = 'expired', bytes = null
           where id in (select id from transfers where ended_at is null and expires_at <= now() order by expires_at limit ${limit} for update skip locked)
-          returning id as transfer_id, share_id, owner_id, agent_id, gen_random_uuid() as event_id,
+          returning id as transfer_id, share_id, owner_id, agent_id, kind as target_type, gen_random_uuid() as event_id,
             jsonb_build_object('size', size, 'lane', lane) as data
         ), files as (
           update blobs set state = 'garbage', garbage_at = now() where transfer_id in (select transfer_id from ended) and state <> 'garbage'

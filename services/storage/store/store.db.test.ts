@@ -26,7 +26,7 @@ const times = <T>(count: number, work: (index: number) => Promise<T>) => Promise
 
 function newTransfer(facts: Partial<NewTransfer> = {}): NewTransfer {
   return {
-    id: newId('transfer'), shareId: newId('share'), planId: newId('plan'), ownerId: 'own_a', agentId: null, lane: 'single',
+    id: newId('transfer'), shareId: newId('share'), planId: newId('plan'), ownerId: 'own_a', agentId: null, kind: 'file', lane: 'single',
     filename: 'a.json', mimeType: 'application/json', size: 5, crc32: 1, sha256: null,
     release: { mode: 'open', allowedAgentIds: [], ttl: 600, metadata: {} }, ...facts,
   };
@@ -36,7 +36,7 @@ const storeSmall = (transfer: NewTransfer, bytes = Buffer.from('bytes')) => stor
 
 async function initUpload(facts: { planId?: string; operationHash?: string | null; partCount?: number; ttl?: number } = {}): Promise<Upload> {
   const { planId = newId('plan'), operationHash = null, partCount = 2, ttl = 600 } = facts;
-  const { id: transferId, lane: _lane, crc32: _crc32, ...file } = newTransfer({ planId, size: partCount * 10 });
+  const { id: transferId, kind: _kind, lane: _lane, crc32: _crc32, ...file } = newTransfer({ planId, size: partCount * 10 });
   const upload = {
     ...file, id: newId('upload'), transferId, planBound: true, partSize: 10, partCount, maxParallelParts: 4,
     mainKey: randomText(), operationHash, requestDigest: 'd', ttl,

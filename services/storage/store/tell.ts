@@ -10,11 +10,11 @@ export function tell(sql: Sql, changed: string, ...events: DomainEvent[]) {
     from ${sql(changed)}, jsonb_array_elements(${sql.json(events as never)}::jsonb) told_event`;
 }
 
-/** One event for each row of `changed`, which has event_id, owner_id, agent_id, transfer_id, share_id and data. */
+/** One event for each row of `changed`, which has event_id, owner_id, agent_id, target_type, transfer_id, share_id and data. */
 export function tellEach(sql: Sql, changed: string, event: DomainEvent) {
   return sql`
     insert into outbox (id, event)
     select event_id, ${sql.json(event as never)}::jsonb || jsonb_build_object(
-      'id', event_id, 'ownerId', owner_id, 'agentId', agent_id, 'targetId', transfer_id, 'shareId', share_id, 'data', data)
+      'id', event_id, 'ownerId', owner_id, 'agentId', agent_id, 'targetType', target_type, 'targetId', transfer_id, 'shareId', share_id, 'data', data)
     from ${sql(changed)}`;
 }

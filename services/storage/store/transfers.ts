@@ -6,19 +6,19 @@ import type { NewTransfer, Transfer } from '../domain/transfer.ts';
 import { tell } from './tell.ts';
 
 export const transferColumns = (sql: Sql) => sql`
-  id, share_id as "shareId", plan_id as "planId", owner_id as "ownerId", agent_id as "agentId", lane, filename, mime_type as "mimeType",
+  id, share_id as "shareId", plan_id as "planId", owner_id as "ownerId", agent_id as "agentId", kind, lane, filename, mime_type as "mimeType",
   size, crc32, sha256, release, segments, created_at as "createdAt", expires_at as "expiresAt", ended_at as "endedAt"`;
 
 /** What a fetch needs of a transfer. */
-export type OpenedTransfer = Pick<Transfer, 'filename' | 'mimeType' | 'size' | 'sha256' | 'createdAt' | 'segments'> & { readonly bytes: Buffer | null };
+export type OpenedTransfer = Pick<Transfer, 'kind' | 'filename' | 'mimeType' | 'size' | 'sha256' | 'createdAt' | 'segments'> & { readonly bytes: Buffer | null };
 
 /** Inserts a transfer, and that its share is wanted, from a row that must exist for it. The lifetime begins with this statement. */
 export function insertTransfer(sql: Sql, from: string, transfer: NewTransfer, content: { bytes?: Uint8Array; segments?: readonly Segment[] }) {
   return sql`
     insert into transfers (
-      id, share_id, plan_id, owner_id, agent_id, lane, filename, mime_type, size, crc32, sha256, release, bytes, segments, expires_at)
+      id, share_id, plan_id, owner_id, agent_id, kind, lane, filename, mime_type, size, crc32, sha256, release, bytes, segments, expires_at)
     select
-      ${transfer.id}, ${transfer.shareId}, ${transfer.planId}, ${transfer.ownerId}::text, ${transfer.agentId}::text, ${transfer.lane},
+      ${transfer.id}, ${transfer.shareId}, ${transfer.planId}, ${transfer.ownerId}::text, ${transfer.agentId}::text, ${transfer.kind}, ${transfer.lane},
       ${transfer.filename}, ${transfer.mimeType}, ${transfer.size}::bigint, ${transfer.crc32}::bigint, ${transfer.sha256}::text,
       ${sql.json(transfer.release as never)}::jsonb, ${content.bytes ?? null}::bytea, ${content.segments ? sql.json(content.segments as never) : null}::jsonb,
       date_trunc('milliseconds', now()) + make_interval(secs => ${transfer.release.ttl}::int)
@@ -61,7 +61,7 @@ export function transfersStore(database: Database) {
 
     /** A transfer that can be fetched at this moment, its inline bytes with it when asked for. */
     openTransfer: (id: string, withBytes: boolean) => findOne((sql) => sql<OpenedTransfer[]>`
-      select filename, mime_type as "mimeType", size, sha256, created_at as "createdAt", segments, ${withBytes ? sql`bytes` : sql`null as bytes`}
+      select kind, filename, mime_type as "mimeType", size, sha256, created_at as "createdAt", segments, ${withBytes ? sql`bytes` : sql`null as bytes`}
       from transfers where id = ${id} and ended_at is null and expires_at > now()`),
 
     /** Moves the expiry of a transfer that has not reached it, only ever later. The event of it is the share's. Answers the expiry, undefined when the transfer is gone. */
