@@ -3,7 +3,7 @@ import type { z } from 'zod';
 import type { ErrorCode } from './errors.ts';
 import type { Logger } from './log.ts';
 
-export const serviceNames = ['storage', 'policy', 'audit'] as const;
+export const serviceNames = ['storage', 'policy', 'audit', 'importer'] as const;
 export type ServiceName = (typeof serviceNames)[number];
 
 /** The forms of credential a caller may present. Which endpoint accepts which is part of its contract. */
