@@ -25,6 +25,15 @@ export type Caller =
   | { type: 'owner'; ownerId: string; sessionId: string }
   | { type: 'agent'; agentId: string; ownerId: string; keyId: string };
 
+/** Whom what a caller makes belongs to; nobody when it is anonymous. */
+export function creatorOf(caller: Caller): { ownerId: string | null; agentId: string | null } {
+  switch (caller.type) {
+    case 'owner': return { ownerId: caller.ownerId, agentId: null };
+    case 'agent': return { ownerId: caller.ownerId, agentId: caller.agentId };
+    case 'anonymous': return { ownerId: null, agentId: null };
+  }
+}
+
 /** Kinds of requests that a caller has a limit each for. */
 export const rateClasses = ['create', 'bytes', 'fetch', 'read', 'auth', 'page'] as const;
 export type RateClass = (typeof rateClasses)[number];

@@ -23,7 +23,7 @@ export const imports = defineContracts({
     output: fields.uploadResponse,
     errors: [
       'import_url_blocked', 'import_upstream_failed', 'import_timed_out', 'payload_too_large', 'operation_in_progress', 'idempotency_key_reused',
-      'group_not_found', 'agent_auth_required', 'invalid_agent_credential', 'invalid_owner_credential', 'forbidden_origin',
+      'group_not_found', 'transfer_not_found', 'agent_auth_required', 'invalid_agent_credential', 'invalid_owner_credential', 'forbidden_origin',
     ],
     deadlineMs: importMs.fetch + importMs.finish,
   },

@@ -1,6 +1,6 @@
 /** What every plan has in common: who may ask, what it fixes, its signature and its record. */
 import { CompactSign } from 'jose';
-import type { Caller, HandlerContext, InputOf } from '../../../shared/contract.ts';
+import { creatorOf, type Caller, type HandlerContext, type InputOf } from '../../../shared/contract.ts';
 import { planType, type HeldRelease, type plans, type PlanClaims } from '../../../shared/contracts/plans.ts';
 import { fail } from '../../../shared/errors.ts';
 import { eventOf } from '../../../shared/events.ts';
@@ -81,14 +81,6 @@ export async function signPlan(deps: Deps, { input, context, route, ttl, describ
     iss: baseUrl, iat: issuedAt, exp: issuedAt + ttl,
   };
   return { claims, plan: await sign(claims, keys.plan[0]!) };
-}
-
-function creatorOf(caller: Caller): PlanClaims['creator'] {
-  switch (caller.type) {
-    case 'owner': return { ownerId: caller.ownerId, agentId: null };
-    case 'agent': return { ownerId: caller.ownerId, agentId: caller.agentId };
-    case 'anonymous': return { ownerId: null, agentId: null };
-  }
 }
 
 async function sign(claims: PlanClaims, key: PlanKey): Promise<string> {
