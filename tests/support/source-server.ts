@@ -44,7 +44,8 @@ export async function startSourceServer(pages: Readonly<Record<string, Page>> = 
 function redirect({ url }: IncomingMessage, response: ServerResponse): void {
   const [, left = '0', encoded = ''] = /^\/to\/(\d+)\/(.*)$/.exec(url!) ?? [];
   const location = left === '0' ? decodeURIComponent(encoded) : `/to/${Number(left) - 1}/${encoded}`;
-  response.writeHead(302, { location }).end('look elsewhere');
+  // As servers do that know of nothing but bytes.
+  response.writeHead(302, { location: Buffer.from(location).toString('latin1') }).end('look elsewhere');
 }
 
 /** The path of a page that leads to an address by so many redirects. */

@@ -1,5 +1,6 @@
 /** What a response tells of its bytes: a name and a type that are safe to store, whatever the other server says. */
 import { filename as filenameSchema, mimeType as mimeTypeSchema } from '../../../shared/contracts/fields.ts';
+import { headerText } from './header-text.ts';
 
 /** The headers that describe a body, as they came: bytes as Latin-1. */
 export interface SourceHeaders {
@@ -53,13 +54,7 @@ function dispositionName(header: string): string | undefined {
   if (decoded) return decoded;
   const [, quoted, token] = /(?:^|;)\s*filename\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^;\s]*))/i.exec(header) ?? [];
   const name = quoted?.replace(/\\(.)/g, '$1') ?? token;
-  return name ? fromLatin1(name) : undefined;
-}
-
-/** Many servers send UTF-8 where only Latin-1 was foreseen. */
-function fromLatin1(text: string): string {
-  const asUtf8 = Buffer.from(text, 'latin1').toString('utf8');
-  return asUtf8.includes('\ufffd') ? text : asUtf8;
+  return name ? headerText(name) : undefined;
 }
 
 function lastSegment(pathname: string): string {

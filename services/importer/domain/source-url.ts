@@ -1,5 +1,6 @@
 /** Which URLs may be fetched at all, before any name is looked up; the same rules on every hop. */
 import { fail, failField, type Failure } from '../../../shared/errors.ts';
+import { headerText } from './header-text.ts';
 
 /** A place to connect to, as a URL names it. */
 export interface Source {
@@ -55,7 +56,7 @@ export function readSourceUrl(text: string): Source {
  * @throws import_url_blocked for another scheme or a user name, import_upstream_failed for what is no URL
  */
 export function readRedirect(from: URL, location: string | undefined): Source {
-  const url = location === undefined ? null : URL.parse(location, from.href);
+  const url = location === undefined ? null : URL.parse(headerText(location), from.href);
   if (!url) throw fail('import_upstream_failed', { detail: 'The server redirects without saying where to.' });
   if (url.protocol !== 'http:' && url.protocol !== 'https:') throw blocked('A redirect leads to an address that is neither http nor https.');
   if (hasUserinfo(url)) throw blocked('A redirect leads to an address with a user name or password.');
