@@ -24,7 +24,7 @@ export function describeSource(url: URL, headers: SourceHeaders): { filename: st
 
 /** A name near to the given one that can be stored; any text becomes one. */
 export function safeName(text: string): string {
-  const name = cut(text.toWellFormed().normalize('NFC').replace(unsafe, '_').trim());
+  const name = cut(text.toWellFormed().normalize('NFC').replace(unsafe, '_').trim()).trimEnd();
   return filenameSchema.safeParse(name).success ? name : unnamed;
 }
 

@@ -16,12 +16,15 @@ export type Planned = AnswerOf<typeof plans.planImport>;
 
 export const importUrl = (deps: Deps): Handler<typeof imports.importUrl> =>
   async function importUrl(input, context) {
+    const { store, places, limits } = deps;
     const source = readSourceUrl(input.url);
-    const leave = deps.places.enter(callerScope(context.caller, context.address));
+    const planned = await planImport(deps, input, context);
+    const first = await firstAnswer(deps, planned, context);
+    if (first) return first;
+    const leave = places.enter(callerScope(context.caller, context.address));
     try {
-      const planned = await planImport(deps, input, context);
-      const attempt = await deps.store.claimImport({ ...planned, ...creatorOf(context.caller), host: source.host }, deps.limits.leaseSeconds);
-      if (attempt === undefined) return await otherRun(deps, planned, context);
+      const attempt = await store.claimImport({ ...planned, ...creatorOf(context.caller), host: source.host }, limits.leaseSeconds);
+      if (attempt === undefined) throw inProgress();
       return await runImport(deps, { input, source, planned, attempt, context });
     } finally {
       leave();
@@ -35,8 +38,11 @@ async function planImport({ bus, limits }: Deps, { url, ...fields }: Input, cont
   return bus.call(plans.planImport, { ...fields, source, maxBytes: limits.maxBytes }, { ...ownContext(context), ...(credential && { credential }), ...(operationId && { operationId }) });
 }
 
-/** The answer of the run that came before, or that it still goes on. */
-async function otherRun(deps: Deps, planned: Planned, context: HandlerContext) {
-  if ((await deps.store.findState(planned.planId)) !== 'completed') throw fail('operation_in_progress', { retryAfter: 1 });
-  return replay(deps, planned, context);
+/** The answer of a run that came before, if it is there. */
+async function firstAnswer(deps: Deps, planned: Planned, context: HandlerContext) {
+  const state = await deps.store.findState(planned.planId);
+  if (state === 'running') throw inProgress();
+  return state === 'completed' ? replay(deps, planned, context) : undefined;
 }
+
+const inProgress = () => fail('operation_in_progress', { retryAfter: 1 });

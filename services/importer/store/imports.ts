@@ -20,7 +20,8 @@ export interface Run {
 }
 
 export type AbandonedImport = NewImport & Run;
-export type ImportState = 'running' | 'completed' | 'failed';
+/** A run whose lease is over counts as abandoned, whether or not anybody has settled it. */
+export type ImportState = 'running' | 'abandoned' | 'completed' | 'failed';
 
 export type Store = ReturnType<typeof importsStore>;
 
@@ -39,7 +40,8 @@ export function importsStore(database: Database) {
     },
 
     async findState(planId: string): Promise<ImportState | undefined> {
-      const rows = await database.run((sql) => sql<{ state: ImportState }[]>`select state from imports where plan_id = ${planId}`);
+      const rows = await database.run((sql) => sql<{ state: ImportState }[]>`
+        select case when state = 'running' and lease_until <= now() then 'abandoned' else state end as state from imports where plan_id = ${planId}`);
       return rows[0]?.state;
     },
 
