@@ -130,14 +130,15 @@ async function driveTransfers({ keep, send, must }: Driver, { session, agent: { 
 
 /** A URL is often a secret of its own: in its query, its path, or as what looks like a password. */
 async function driveImports({ keep, send, must }: Driver, session: string): Promise<void> {
+  const sameImport = { 'idempotency-key': 'the-same-import' };
   const token = keep('token in a URL', 'a-token-that-signs-a-url');
   const passcode = keep('passcode of an import', 'passcode-of-an-import');
   const ask = (place: string, url: string, headers = {}) => [place, '/api/import-url', { bearer: session, headers, json: { url, filename: 'imported.txt', passcode } }] as const;
   for (const place of ['import', 'import, replayed']) {
-    const made = await must(...ask(place, source.url(`/text/${token}?token=${token}#${token}`), again));
+    const made = await must(...ask(place, source.url(`/text/${token}?token=${token}#${token}`), sameImport));
     keep('delete token of an import', made.deleteToken, 'import', 'import, replayed');
   }
-  await send(...ask('import another URL', source.url(`/text?token=${token}-else`), again));
+  await send(...ask('import another URL', source.url(`/text?token=${token}-else`), sameImport));
   for (const url of [source.url(`/absent?token=${token}`), `http://10.0.0.1/${token}`, `http://user:${token}@a.test/`, `http://a.test:99999/${token}`, `ftp://a.test/${token}`, source.url(`/to/0/${encodeURIComponent(`http://10.0.0.1/?${token}`)}`)]) await send(...ask('import in vain', url));
 }
 

@@ -2,6 +2,7 @@
 import { networkInterfaces } from 'node:os';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { startDnsServer, type DnsServer } from '../support/dns-server.ts';
+import { sharedExchange } from '../support/exchange.ts';
 import { importer, startImporting } from '../support/importing.ts';
 import type { OwnStack } from '../support/own-stack.ts';
 import { expectRefusal } from '../support/refusals.ts';
@@ -49,7 +50,8 @@ let source: SourceServer;
 let canaries: Canaries;
 let send: ReturnType<typeof importer>;
 beforeAll(async () => {
-  [dns, canaries, source] = await Promise.all([startDnsServer(zone), startCanaries(loopbacks, publicPorts), startSourceServer()]);
+  [dns, source] = await Promise.all([startDnsServer(zone), startSourceServer()]);
+  canaries = await startCanaries(loopbacks, [...publicPorts, ['127.0.0.1', source.port]]);
   const proxy = `http://127.0.0.1:${canaries.port}`;
   // Variables that ask clients for a proxy, or not to look at certificates: no deployment's wish, only its environment.
   const env = { HTTP_PROXY: proxy, HTTPS_PROXY: proxy, ALL_PROXY: proxy, http_proxy: proxy, https_proxy: proxy, NO_PROXY: '', NODE_USE_ENV_PROXY: '1' };
@@ -92,6 +94,11 @@ describe('private addresses', () => {
   test('a name that changes between two hops is checked on both', async () => {
     await expectBlocked(`http://rebinding-twice.test:${source.port}${behind(1, `http://rebinding-twice.test:${canaries.port}/`)}`);
     expect(source.requests.at(-1)!.headers.host).toContain('rebinding-twice.test');
+  });
+
+  test.each(['localhost', 'LOCALHOST', 'localhost.'])('%s is blocked where the system resolves it', async (name) => {
+    expectRefusal(await importer(sharedExchange())(`http://${name}:${canaries.port}/`), 400, 'import_url_blocked');
+    expect(canaries.accepted).toEqual([]);
   });
 
   test('a range that is named is imported from, however its address is written, and a denied one is not', async () => {
