@@ -3,7 +3,7 @@ import type { z } from 'zod';
 import type { ErrorCode } from './errors.ts';
 import type { Logger } from './log.ts';
 
-export const serviceNames = ['storage', 'policy', 'audit'] as const;
+export const serviceNames = ['storage', 'policy', 'audit', 'importer'] as const;
 export type ServiceName = (typeof serviceNames)[number];
 
 /** The forms of credential a caller may present. Which endpoint accepts which is part of its contract. */
@@ -24,6 +24,15 @@ export type Caller =
   | { type: 'anonymous' }
   | { type: 'owner'; ownerId: string; sessionId: string }
   | { type: 'agent'; agentId: string; ownerId: string; keyId: string };
+
+/** Whom what a caller makes belongs to; nobody when it is anonymous. */
+export function creatorOf(caller: Caller): { ownerId: string | null; agentId: string | null } {
+  switch (caller.type) {
+    case 'owner': return { ownerId: caller.ownerId, agentId: null };
+    case 'agent': return { ownerId: caller.ownerId, agentId: caller.agentId };
+    case 'anonymous': return { ownerId: null, agentId: null };
+  }
+}
 
 /** Kinds of requests that a caller has a limit each for. */
 export const rateClasses = ['create', 'bytes', 'fetch', 'read', 'auth', 'page'] as const;

@@ -1,6 +1,6 @@
 /** Every domain event: its type in the past tense, its shape, and the CloudEvents envelope it travels in. */
 import { randomUUID } from 'node:crypto';
-import type { Caller, RequestContext, ServiceName } from './contract.ts';
+import { creatorOf, type Caller, type RequestContext, type ServiceName } from './contract.ts';
 import type { ErrorCode } from './errors.ts';
 
 /** Event type -> what it records. The audit page of the docs is held against this table by a test. */
@@ -34,6 +34,8 @@ export const eventTypes = {
   'agent_group.member_removed': 'An agent left a group and its policy defaults',
   'standing_permission.created': 'A standing permission was recorded',
   'standing_permission.revoked': 'A standing permission was revoked',
+  'import.completed': 'A URL was fetched and stored as a transfer; data has its host, size, redirects (hops) and milliseconds',
+  'import.failed': 'The fetch of a URL was refused (outcome denied) or failed; nothing was stored',
   'policy.planned': 'A transfer plan was signed',
   'owner.created': 'An owner was made by an admin owner, or by a first sign-in at the OpenID Connect provider',
   'owner.signed_in': 'An owner signed in',
@@ -85,9 +87,8 @@ export function eventOf(context: RequestContext & { caller: Caller }, now: numbe
   return {
     id: randomUUID(),
     occurredAt: new Date(now).toISOString(),
-    ownerId: caller.type === 'anonymous' ? null : caller.ownerId,
+    ...creatorOf(caller),
     actor: actorOf(caller),
-    agentId: caller.type === 'agent' ? caller.agentId : null,
     shareId: null,
     outcome: 'allowed',
     requestId: context.requestId,

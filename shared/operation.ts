@@ -9,7 +9,7 @@ export interface Operation {
 }
 
 /** Whose operation ids are told apart from whose. Anonymous callers are known by their address only. */
-function callerScope(caller: Caller, address: string | undefined): string {
+export function callerScope(caller: Caller, address: string | undefined): string {
   switch (caller.type) {
     case 'owner': return `owner:${caller.ownerId}`;
     case 'agent': return `agent:${caller.agentId}`;

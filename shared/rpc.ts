@@ -48,6 +48,11 @@ export interface Bus {
 /** What a call passes on about the request it belongs to. */
 export type CallContext = Pick<RequestContext, 'requestId' | 'traceparent'> & Partial<RequestContext>;
 
+/** The part of a request that goes along to another service when this one acts by itself: no credential. */
+export function ownContext({ requestId, traceparent, deadline, address }: RequestContext): CallContext {
+  return { requestId, traceparent, deadline, ...(address && { address }) };
+}
+
 /** Connects to NATS. Waits until the server is there, reconnects for ever, pings every few seconds. */
 export async function connectBus(url: string, name: string, log: Logger): Promise<Bus> {
   const { servers, user, pass } = splitUrl(url);

@@ -17,7 +17,7 @@ async function run(service: string, settings: Record<string, string>) {
 const good = { NATS_URL: 'nats://127.0.0.1:1', BASE_URL: 'http://localhost:1', DATABASE_URL: 'postgres://127.0.0.1:1/x', AEX_SECRET: 'A'.repeat(43), BLOB_ROOT: '/tmp' };
 
 describe('settings', () => {
-  test.each(['policy', 'storage', 'audit', 'gateway'])('%s names every setting that is absent in one sentence', async (service) => {
+  test.each(['policy', 'storage', 'audit', 'importer', 'gateway'])('%s names every setting that is absent in one sentence', async (service) => {
     const { status, said } = await run(service, {});
     expect(status).toBe(78);
     expect(said).toMatch(/^Bad settings: .*NATS_URL must be set.*\.\n$/);
@@ -31,6 +31,11 @@ describe('settings', () => {
     ['gateway', 'PORT', '70000', /PORT must be between 0 and 65535/],
     ['gateway', 'TRUSTED_PROXIES', '2', /TRUSTED_PROXIES/],
     ['storage', 'BLOB_DRIVER', 'ftp', /BLOB_DRIVER must be fs/],
+    ['importer', 'IMPORT_ALLOW_RANGES', '10.0.0.0/33', /IMPORT_ALLOW_RANGES must be addresses or CIDR ranges/],
+    ['importer', 'IMPORT_DENY_RANGES', 'intranet', /IMPORT_DENY_RANGES must be addresses or CIDR ranges/],
+    ['importer', 'IMPORT_DENY_PORTS', '80-90', /IMPORT_DENY_PORTS must be ports/],
+    ['importer', 'IMPORT_DNS_SERVERS', 'dns.example', /IMPORT_DNS_SERVERS must be addresses of name servers/],
+    ['importer', 'IMPORT_TIMEOUT_SECONDS', '121', /IMPORT_TIMEOUT_SECONDS must be between 1 and 120/],
     ['audit', 'LOG_LEVEL', 'loud', /LOG_LEVEL/],
   ])('%s refuses a bad %s', async (service, name, value, sentence) => {
     const { status, said } = await run(service, { ...good, [name]: value });

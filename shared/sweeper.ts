@@ -1,5 +1,7 @@
 /** What a service does by itself every few seconds: its steps one after the other, each on its own. */
+import { randomBytes } from 'node:crypto';
 import type { Logger } from './log.ts';
+import type { CallContext } from './rpc.ts';
 
 export type SweepSteps = Readonly<Record<string, () => Promise<unknown>>>;
 
@@ -26,4 +28,9 @@ export function startSweeper(steps: SweepSteps, log: Logger, seconds: number): {
       await sweeping;
     },
   };
+}
+
+/** A request of our own, with a trace of its own. */
+export function sweepContext(): CallContext {
+  return { requestId: `sweep-${randomBytes(8).toString('hex')}`, traceparent: `00-${randomBytes(16).toString('hex')}-${randomBytes(8).toString('hex')}-00` };
 }

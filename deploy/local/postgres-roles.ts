@@ -3,7 +3,7 @@ import postgres from 'postgres';
 import { derivePassword } from './secrets.ts';
 
 /** The services that keep rows; each has a role and a schema of its own name. */
-export const databaseServices = ['policy', 'storage', 'audit'] as const;
+export const databaseServices = ['policy', 'storage', 'audit', 'importer'] as const;
 export const databaseName = 'aex';
 
 /** The address at which a service, or the administrator, reaches the database. */

@@ -8,7 +8,10 @@ import { SupervisedProcess } from './process.ts';
 export type Environment = Record<string, string>;
 
 /** The services that are started, in their order; the last group serves callers and stops first. */
-export const serviceGroups: readonly (readonly string[])[] = [['policy', 'storage', 'audit'], ['gateway']];
+export const serviceGroups: readonly (readonly string[])[] = [['policy', 'storage', 'audit', 'importer'], ['gateway']];
+
+// It speaks to whatever server a caller names: it gets no more than its work needs.
+const exposed = 'importer';
 
 /** What the services' settings follow from. */
 export interface ServiceSettings {
@@ -34,20 +37,21 @@ export function serviceEnvironment(name: string, settings: ServiceSettings, extr
 }
 
 function contractSettings(name: string, settings: ServiceSettings): Environment {
-  const common = { NATS_URL: settings.natsUrl, BASE_URL: settings.baseUrl, LOG_LEVEL: settings.logLevel };
+  const common = { NATS_URL: settings.natsUrl, LOG_LEVEL: settings.logLevel, ...(name !== exposed && { BASE_URL: settings.baseUrl }) };
   const blobRoot = { BLOB_ROOT: join(settings.dataDir, 'blobs') };
   const own: Record<string, Environment> = {
     gateway: { HOST: settings.host, PORT: String(settings.port), ...blobRoot },
     storage: { BLOB_DRIVER: 'fs', ...blobRoot },
+    importer: blobRoot,
     policy: { FIRST_OWNER_EMAIL: settings.owner.email, FIRST_OWNER_PASSWORD: settings.owner.password },
   };
   return { ...common, ...databaseSettings(name, settings), ...own[name] };
 }
 
-// The services that keep rows are also the ones that make and check tokens.
+// The services that keep rows are also the ones that make and check tokens, all but the exposed one.
 function databaseSettings(name: string, { secret, postgresPort }: ServiceSettings): Environment {
   if (!databaseServices.some((each) => each === name)) return {};
-  return { AEX_SECRET: secret, DATABASE_URL: databaseAddress(name, rolePassword(secret, name), postgresPort) };
+  return { ...(name !== exposed && { AEX_SECRET: secret }), DATABASE_URL: databaseAddress(name, rolePassword(secret, name), postgresPort) };
 }
 
 /** A service as a process of its own, not started yet; it is ready when it says so in its log. */

@@ -6,7 +6,6 @@ import { fail, failField } from '../../shared/errors.ts';
 import type { CallContext } from '../../shared/rpc.ts';
 import { hideTokens, isSameOrigin, readAuthorization, readCookie, readToken, sessionCookieName } from './domain/credential.ts';
 
-const callMs = 4_500;
 const safeMethods = new Set(['GET', 'HEAD', 'OPTIONS']);
 
 /** One value of a header; a header that came twice is as good as malformed. */
@@ -56,11 +55,6 @@ function credentialOf(request: FastifyRequest, contract: Pick<Contract, 'accepts
   // A browser sends the cookie with requests that other sites make: those must not change anything.
   if (!safeMethods.has(request.method)) requireSameOrigin(request, baseUrl);
   return readToken(token);
-}
-
-/** Promise: an upload calls before and after its bytes, and its client waits for both together less than ten seconds. */
-export function soon(context: CallContext): CallContext {
-  return { ...context, deadline: Date.now() + callMs };
 }
 
 /** @throws forbidden_origin */

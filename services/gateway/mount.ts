@@ -11,6 +11,9 @@ export interface MountOptions {
   readonly baseUrl: string;
 }
 
+/** Between the deadline of a request and the end of its connection. */
+const graceMs = 10_000;
+
 /** `/api/share/{shareId}` as the router writes it. */
 export function routePath(path: string): string {
   return path.replace(/\{(\w+)\}/g, ':$1');
@@ -26,6 +29,8 @@ export function mountContracts(app: FastifyInstance, contracts: readonly Named[]
       handler: async (request, reply) => {
         const context = contextOf(request, contract, baseUrl);
         const input = parseInput(contract, readInput(request, contract));
+        // The connection is silent while a long request is worked on, and must not be taken for idle.
+        if (contract.deadlineMs) request.raw.socket.setTimeout(contract.deadlineMs + graceMs);
         const answer = await bus.callRaw(contract, input, context);
         return reply.code(http.status).type('application/json; charset=utf-8').send(answer.json);
       },

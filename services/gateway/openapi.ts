@@ -27,7 +27,7 @@ const operations = 'Operations';
 
 /** Chapters of the interface in their order, each with the paths that belong to it. */
 const chapters: readonly [RegExp, string][] = [
-  [/^\/api\/(transfer-plan|lane|upload(?!\/multipart)|tus)/, 'Transfer plan and creation'],
+  [/^\/api\/(transfer-plan|import-url|lane|upload(?!\/multipart)|tus)/, 'Transfer plan and creation'],
   [/^\/api\/upload\/multipart/, 'Native multipart lane'],
   [/^\/api\/(share|agent\/(auth|grants))/, 'Share, agent auth, grants'],
   [/^\/api\/agent\/groups/, 'Agent groups'],

@@ -28,7 +28,7 @@ export function problemHeaders(failure: Failure): Record<string, string> {
   const { status } = errorTable[code];
   return {
     ...(status === 401 && { 'WWW-Authenticate': 'Bearer realm="asset exchange"' }),
-    ...((status === 503 || status === 429) && { 'Retry-After': String(details.retryAfter ?? 1) }),
+    ...((status === 503 || status === 429 || details.retryAfter !== undefined) && { 'Retry-After': String(details.retryAfter ?? 1) }),
     ...(code === 'range_not_satisfiable' && { 'Content-Range': `bytes */${details.size ?? 0}` }),
   };
 }

@@ -26,6 +26,7 @@ import { openSingle } from './handlers/open-single.ts';
 import { openTransfer } from './handlers/open-transfer.ts';
 import { keepTransfer } from './handlers/keep-transfer.ts';
 import { readUploadStatus } from './handlers/read-upload-status.ts';
+import { replaySingle } from './handlers/replay-single.ts';
 import { storeSmall } from './handlers/store-small.ts';
 import { makeSettled } from './settled.ts';
 import { openStore } from './store/store.ts';
@@ -64,6 +65,7 @@ await runService('storage', settingsShape, async ({ settings, bus, log }) => {
       storeSmall: storeSmall(deps),
       openSingle: openSingle(deps),
       finishSingle: finishSingle(deps),
+      replaySingle: replaySingle(deps),
       abandonBlob: abandonBlob(deps),
       initUpload: initUpload(deps),
       openPart: openPart(deps),

@@ -1,9 +1,7 @@
 /** What storage does by itself every few seconds: expiry, shares left behind, files nobody needs. */
-import { randomBytes } from 'node:crypto';
 import { shares } from '../../shared/contracts/shares.ts';
 import { eventOfService, type EventType } from '../../shared/events.ts';
-import type { CallContext } from '../../shared/rpc.ts';
-import type { SweepSteps } from '../../shared/sweeper.ts';
+import { sweepContext, type SweepSteps } from '../../shared/sweeper.ts';
 import type { Deps } from './deps.ts';
 import { createShare } from './handlers/release-transfer.ts';
 
@@ -105,9 +103,4 @@ async function forgetRemoved({ store, blobs, limits }: Deps): Promise<number> {
 
 async function inGroups<T>(items: readonly T[], work: (group: T[]) => Promise<void>): Promise<void> {
   for (let at = 0; at < items.length; at += width) await work(items.slice(at, at + width));
-}
-
-/** A request of our own, with a trace of its own. */
-function sweepContext(): CallContext {
-  return { requestId: `sweep-${randomBytes(8).toString('hex')}`, traceparent: `00-${randomBytes(16).toString('hex')}-${randomBytes(8).toString('hex')}-00` };
 }

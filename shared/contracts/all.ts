@@ -3,6 +3,7 @@ import { agents } from './agents.ts';
 import { audit } from './audit.ts';
 import { grants } from './grants.ts';
 import { groups } from './groups.ts';
+import { imports } from './imports.ts';
 import { owners } from './owners.ts';
 import { permissions } from './permissions.ts';
 import { plans } from './plans.ts';
@@ -14,5 +15,6 @@ import { uploads } from './uploads.ts';
 export const policyContracts = { ...plans, ...shares, ...grants, ...agents, ...groups, ...permissions, ...owners, ...rates };
 export const storageContracts = { ...uploads, ...transfers };
 export const auditContracts = { ...audit };
+export const importerContracts = { ...imports };
 
-export const allContracts = { ...policyContracts, ...storageContracts, ...auditContracts };
+export const allContracts = { ...policyContracts, ...storageContracts, ...auditContracts, ...importerContracts };

@@ -43,6 +43,8 @@ export const planClaims = z.strictObject({
   release: heldRelease,
   /** The group whose defaults were filled in, so that the lane can tell the same request from another. */
   agentGroupId: fields.agentGroupId.optional(),
+  /** The name and type that the sender left open are told by whoever brings the bytes: only a plan of `planImport` says so. */
+  describedBySource: z.literal(true).optional(),
   iss: z.string(),
   iat: z.int(),
   exp: z.int(),
@@ -88,6 +90,20 @@ export const plans = defineContracts({
       upload: z.strictObject({ method: z.string(), url: z.string(), headers: z.record(z.string(), z.string()) }),
     }),
     errors: ['payload_too_large', 'group_not_found', 'idempotency_key_reused', 'agent_auth_required', 'invalid_agent_credential', 'invalid_owner_credential', 'forbidden_origin'],
+  },
+  planImport: {
+    service: 'policy',
+    summary: 'Plan a transfer whose bytes a service fetches for the sender; the same operation gives the same plan, for as long as its answer is kept',
+    accepts: ['owner_session', 'agent_key'],
+    idempotent: true,
+    input: z.strictObject({
+      ...transferFields,
+      filename: fields.filename.optional(),
+      source: fields.sha256.describe('Digest of what is fetched, so that another source is another request'),
+      maxBytes: z.int().min(1).describe('The bound of the service that fetches; the deployment’s own holds as well'),
+    }),
+    output: z.strictObject({ planId: fields.planId, plan: z.string(), transferId: fields.transferId, shareId: fields.shareId, maxBytes: z.int() }),
+    errors: ['group_not_found', 'idempotency_key_reused', 'agent_auth_required', 'invalid_agent_credential', 'invalid_owner_credential'],
   },
   hashPasscode: {
     service: 'policy',

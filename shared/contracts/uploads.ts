@@ -35,7 +35,12 @@ export type Written = z.output<typeof written>;
 
 const planned = { plan: plan.optional() };
 const planInHeader = { plan: planHeader };
+/** What the bytes' source told of them. Taken only under a plan that left it open; no request from outside has it. */
+const described = z.strictObject({ filename: fields.filename.optional(), mimeType: fields.mimeType.optional() });
+export type Described = z.output<typeof described>;
+
 const lane = { planId: fields.planId, plan, narrowing };
+const describedLane = { ...lane, described: described.optional() };
 const laneErrors = ['plan_required', 'plan_expired', 'plan_mismatch', 'plan_widened', 'plan_already_used', 'payload_too_large', 'digest_mismatch', 'upload_expired'] as const;
 const uploadErrors = ['multipart_upload_not_found', 'plan_required', 'plan_expired', 'plan_mismatch', 'agent_auth_required', 'owner_auth_required', 'invalid_agent_credential', 'invalid_owner_credential', 'forbidden', 'forbidden_origin'] as const;
 
@@ -44,7 +49,7 @@ export const uploads = defineContracts({
     service: 'storage',
     summary: 'Single lane, a small asset: its bytes ride with the request and are stored in the row',
     accepts: [],
-    input: z.strictObject({ ...lane, sha256: fields.sha256.optional() }),
+    input: z.strictObject({ ...describedLane, sha256: fields.sha256.optional() }),
     output: fields.uploadResponse,
     errors: [...laneErrors],
   },
@@ -60,10 +65,18 @@ export const uploads = defineContracts({
     service: 'storage',
     summary: 'Single lane: make the written bytes a transfer with its share',
     accepts: [],
-    input: z.strictObject({ ...lane, key: z.string(), written }),
+    input: z.strictObject({ ...describedLane, key: z.string(), written }),
     output: fields.uploadResponse,
     errors: [...laneErrors],
     deadlineMs: 10_000,
+  },
+  replaySingle: {
+    service: 'storage',
+    summary: 'Single lane: the answer of a plan that made its transfer before, also after the plan has expired',
+    accepts: [],
+    input: z.strictObject({ planId: fields.planId, plan }),
+    output: fields.uploadResponse,
+    errors: ['plan_mismatch', 'transfer_not_found'],
   },
   abandonBlob: {
     service: 'storage',

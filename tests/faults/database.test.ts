@@ -51,8 +51,8 @@ async function terminateConnections(url: string, milliseconds: number): Promise<
   for (const until = Date.now() + milliseconds; Date.now() < until; await sleep(100)) {
     const { count } = await sql`
       select pg_terminate_backend(pid) from pg_stat_activity
-      where usename in ('policy', 'storage', 'audit') and pid = (
-        select pid from pg_stat_activity where usename in ('policy', 'storage', 'audit') order by random() limit 1)`;
+      where usename in ('policy', 'storage', 'audit', 'importer') and pid = (
+        select pid from pg_stat_activity where usename in ('policy', 'storage', 'audit', 'importer') order by random() limit 1)`;
     killed += count;
   }
   await sql.end();

@@ -4,7 +4,7 @@ import { figure, sleep, startFaultStack, type FaultStack } from '../support/faul
 import { becomes, brokenPromises, makeActors, storm, unbroken, waitForChange } from '../support/storm.ts';
 
 const rounds = figure(3, 50);
-const services = ['policy', 'storage', 'audit', 'gateway'] as const;
+const services = ['policy', 'storage', 'audit', 'importer', 'gateway'] as const;
 /** A killed service stays down for this long. */
 const downMs = 500;
 

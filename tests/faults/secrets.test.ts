@@ -5,21 +5,27 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { exchangeAt, type Answer, type Request } from '../support/exchange.ts';
 import { sleep, startFaultStack, type FaultStack } from '../support/fault-stack.ts';
+import { allowPublic, startSourceServer, type SourceServer } from '../support/source-server.ts';
 import { commandLines, dumpDatabase, filesBelow, findSecrets, type Secret } from '../support/secrets.ts';
 
 let stack: FaultStack;
 let end: () => Promise<void>;
 let secrets: Secret[];
+let source: SourceServer;
 const answers: { readonly place: string; readonly told: string }[] = [];
 beforeAll(async () => {
   // The more is logged, the more could be found.
-  ({ stack, end } = await startFaultStack({ all: { LOG_LEVEL: 'trace' } }));
+  ({ stack, end } = await startFaultStack({ all: { LOG_LEVEL: 'trace' }, importer: allowPublic }));
+  source = await startSourceServer();
   secrets = await driveEverything();
   // The audit record and the logs come a moment later.
   await sleep(3_000);
   await stack.query('checkpoint');
 });
-afterAll(async () => end());
+afterAll(async () => {
+  source.close();
+  await end();
+});
 
 type Driver = ReturnType<typeof openDriver>;
 
@@ -51,6 +57,7 @@ async function driveEverything(): Promise<Secret[]> {
   const session = await driveOwners(driver);
   const agent = await driveKeys(driver, session);
   const made = await driveTransfers(driver, { session, agent });
+  await driveImports(driver, session);
   await readBack(driver, { session, agent, made });
   for (const secret of [...driver.issued]) await misplace(driver, secret, { session, agent, made });
   await driver.must('revoke the key', `/api/agent/keys/${agent.keyId}`, { method: 'DELETE', bearer: session });
@@ -121,6 +128,20 @@ async function driveTransfers({ keep, send, must }: Driver, { session, agent: { 
   return { forAgent, locked, init };
 }
 
+/** A URL is often a secret of its own: in its query, its path, or as what looks like a password. */
+async function driveImports({ keep, send, must }: Driver, session: string): Promise<void> {
+  const sameImport = { 'idempotency-key': 'the-same-import' };
+  const token = keep('token in a URL', 'a-token-that-signs-a-url');
+  const passcode = keep('passcode of an import', 'passcode-of-an-import');
+  const ask = (place: string, url: string, headers = {}) => [place, '/api/import-url', { bearer: session, headers, json: { url, filename: 'imported.txt', passcode } }] as const;
+  for (const place of ['import', 'import, replayed']) {
+    const made = await must(...ask(place, source.url(`/text/${token}?token=${token}#${token}`), sameImport));
+    keep('delete token of an import', made.deleteToken, 'import', 'import, replayed');
+  }
+  await send(...ask('import another URL', source.url(`/text?token=${token}-else`), sameImport));
+  for (const url of [source.url(`/absent?token=${token}`), `http://10.0.0.1/${token}`, `http://user:${token}@a.test/`, `http://a.test:99999/${token}`, `ftp://a.test/${token}`, source.url(`/to/0/${encodeURIComponent(`http://10.0.0.1/?${token}`)}`)]) await send(...ask('import in vain', url));
+}
+
 interface Driven {
   readonly session: string;
   readonly agent: DrivenAgent;
@@ -166,7 +187,7 @@ async function misplace({ send }: Driver, { name, value }: Secret, { session, ag
 async function ofTheStack(): Promise<Secret[]> {
   const { dataDir, databaseUrl, natsUrl, databaseUrlOf } = stack;
   const secret = (await readFile(join(dataDir, 'secret'), 'utf8')).trim();
-  const passwords = { 'administrator of the database': databaseUrl, ...Object.fromEntries(['policy', 'storage', 'audit'].map((name) => [name, databaseUrlOf(name)])), nats: natsUrl };
+  const passwords = { 'administrator of the database': databaseUrl, ...Object.fromEntries(['policy', 'storage', 'audit', 'importer'].map((name) => [name, databaseUrlOf(name)])), nats: natsUrl };
   const own = Object.entries(passwords).flatMap(([name, url]) => {
     const { password } = new URL(url);
     return password === '' ? [] : [{ name: `password of ${name}`, value: decodeURIComponent(password), allowed: name === 'nats' ? ['nats/nats.conf'] : ['postgres-secret'] }];

@@ -1,5 +1,5 @@
 /** Who may do what: every route, for everybody who may come to a resource of an owner (interface chapter: Authentication). */
-import { beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, inject, test } from 'vitest';
 import { callers, makeCast, type CallerName, type Cast } from '../support/cast.ts';
 import { sharedExchange, type Answer, type Request } from '../support/exchange.ts';
 import { absent, idsOf, lookAt, marker, targetsOf, type Target, type Targets } from '../support/targets.ts';
@@ -61,6 +61,8 @@ GET /api/owner/oidc/start: no provider                      | route   | route   
 GET /api/owner/oidc/callback: no provider                   | route   | route    | route    | route    | route    | route   | route   | route   | route   | route   | route
 POST /api/transfer-plan                                     | ok      | ok       | ok       | ok       | ok       | ok      | noAgent | noOwner | noAgent | noAgent | ok
 POST /api/transfer-plan: with the owner's group             | group   | group    | group    | ok       | ok       | ok      | noAgent | noOwner | noAgent | noAgent | group
+POST /api/import-url                                        | ok      | ok       | ok       | ok       | ok       | ok      | noAgent | noOwner | noAgent | noAgent | ok
+POST /api/import-url: with the owner's group                | group   | group    | group    | ok       | ok       | ok      | noAgent | noOwner | noAgent | noAgent | group
 PUT /api/lane/single/{planId}: without its plan             | plan?   | plan?    | plan?    | plan?    | plan?    | plan?   | plan?   | plan?   | plan?   | plan?   | noPlan
 PUT /api/lane/single/{planId}: with its plan                | ok      | ok       | ok       | ok       | ok       | ok      | ok      | ok      | ok      | ok      | noPlan
 POST /api/upload/multipart/init                             | ok      | ok       | ok       | ok       | ok       | ok      | noAgent | noOwner | noAgent | noAgent | noPlan
@@ -161,6 +163,8 @@ const ways = new Map<string, Way>([
   ['GET /api/owner/oidc/callback: no provider', { target: 'nothing', ask: () => ['/api/owner/oidc/callback'] }],
   ['POST /api/transfer-plan', { target: 'nothing', ask: () => ['/api/transfer-plan', post({ filename: 'a' })] }],
   ['POST /api/transfer-plan: with the owner\'s group', { target: 'group', ask: ({ groupId }) => ['/api/transfer-plan', post({ filename: 'a', agentGroupId: groupId })] }],
+  ['POST /api/import-url', { target: 'nothing', ask: () => ['/api/import-url', post({ url: inject('sourceUrl') })] }],
+  ['POST /api/import-url: with the owner\'s group', { target: 'group', ask: ({ groupId }) => ['/api/import-url', post({ url: inject('sourceUrl'), agentGroupId: groupId })] }],
   ['PUT /api/lane/single/{planId}: without its plan', { target: 'plan', ask: ({ planId }) => [`/api/lane/single/${planId}`, { method: 'PUT', body: 'some bytes' }] }],
   ['PUT /api/lane/single/{planId}: with its plan', { target: 'plan', ask: (made) => [`/api/lane/single/${made['planId']}`, { method: 'PUT', body: 'some bytes', headers: withPlan(made) }] }],
   ['POST /api/upload/multipart/init', { target: 'nothing', ask: () => ['/api/upload/multipart/init', post({ filename: 'a', size: 4 })] }],

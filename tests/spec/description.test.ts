@@ -1,5 +1,5 @@
 /** The interface description holds for whatever is sent: random inputs to every operation of /openapi.json, good and bad (interface chapters: Endpoints, Errors). */
-import { beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, inject, test } from 'vitest';
 import { z } from 'zod';
 import { makeCast, type Cast } from '../support/cast.ts';
 import { sharedExchange, type Answer, type Request } from '../support/exchange.ts';
@@ -49,7 +49,7 @@ async function makeScenes(path: string): Promise<Scene[]> {
     targets.openShare(), targets.agentShare(), targets.granted(), targets.transferByAgent(), targets.key(), targets.group(), targets.permission(), targets.plan(), targets.upload(), targets.plannedUpload(),
   ]);
   const always = {
-    agentKey: named.key, fromAgentId: named.agentId, partNumber: '1',
+    agentKey: named.key, fromAgentId: named.agentId, partNumber: '1', url: inject('sourceUrl'),
     ...(path === '/api/owner/session' && { email: owner.email, password: owner.password }),
     ...(path.includes('{groupId}') && { name: 'renamed' }),
   };

@@ -23,6 +23,8 @@ describe('a deployment’s settings', () => {
     expect([denied.status, denied.json.code]).toEqual([401, 'agent_auth_required']);
     const init = await call('/api/upload/multipart/init', { json: { filename: 'a', size: 1 } });
     expect([init.status, init.json.code]).toEqual([401, 'agent_auth_required']);
+    const imported = await call('/api/import-url', { json: { url: 'http://absent.test/' } });
+    expect([imported.status, imported.json.code]).toEqual([401, 'agent_auth_required']);
     const sent = await upload('open', {}, session);
     expect((await call(sent.downloadUrl)).text).toBe('open');
   });

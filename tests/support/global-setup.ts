@@ -4,30 +4,36 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { TestProject } from 'vitest/node';
 import { startStack } from '../../deploy/local/stack.ts';
+import { allowPublic, startSourceServer } from './source-server.ts';
 
 declare module 'vitest' {
   interface ProvidedContext {
     baseUrl: string;
     owner: { email: string; password: string };
     databaseUrl: string;
+    /** A URL that the stack may import. */
+    sourceUrl: string;
     dataDir: string;
   }
 }
 
 /** All tests come from one address, and some with wrong passwords. */
-const oneMachine = { gateway: { RATE_LIMITS: 'off' }, policy: { SIGN_IN_ADDRESS_TRIES: '100000' } };
+const oneMachine = { gateway: { RATE_LIMITS: 'off' }, policy: { SIGN_IN_ADDRESS_TRIES: '100000' }, importer: allowPublic };
 
 export default async function setup(project: TestProject) {
   const dataDir = await mkdtemp(join(tmpdir(), 'aex-test-'));
   const stack = await startStack({ dataDir, port: 0, env: oneMachine, progress: (line) => process.stdout.write(`${line}\n`) });
+  const source = await startSourceServer();
   // Tests of stores make scratch schemas on the same server; tests of requests use the same NATS.
   process.env['AEX_TEST_DATABASE_URL'] = stack.databaseUrl;
   process.env['AEX_TEST_NATS_URL'] = stack.natsUrl;
   project.provide('baseUrl', stack.baseUrl);
   project.provide('owner', stack.owner);
   project.provide('databaseUrl', stack.databaseUrl);
+  project.provide('sourceUrl', source.url('/text'));
   project.provide('dataDir', dataDir);
   return async () => {
+    source.close();
     await stack.stop();
     await rm(dataDir, { recursive: true, force: true });
   };

@@ -4,13 +4,14 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { planHeader } from '../../../shared/contracts/plans.ts';
 import { uploads } from '../../../shared/contracts/uploads.ts';
 import { fail, failField } from '../../../shared/errors.ts';
+import { abandon, soon } from '../../../shared/lane.ts';
 import { parseInput } from '../../../shared/rpc.ts';
-import { contextOf, header, soon } from '../context.ts';
+import { contextOf, header } from '../context.ts';
 import { acceptBody } from '../expect-continue.ts';
 import { unknownParameter } from '../mount.ts';
 import { contentDigest } from '../domain/transfer-headers.ts';
 import { declaredLength } from '../request-body.ts';
-import { abandon, type LaneDeps } from './single-lane.ts';
+import type { ByteDeps } from './single-lane.ts';
 
 /** A part to be stored: which it is, and where its bytes come from. */
 interface Part {
@@ -21,7 +22,7 @@ interface Part {
   readonly source: Readable;
 }
 
-export const uploadPart = (deps: LaneDeps) =>
+export const uploadPart = (deps: ByteDeps) =>
   async function uploadPart(request: FastifyRequest, reply: FastifyReply) {
     // A form's fields are in its body, so its sender may go on at once.
     if (request.isMultipart()) acceptBody(reply);
@@ -38,7 +39,7 @@ function nameBadForm(error: unknown): never {
   throw isOfParser ? failField('body', `must be a whole form with uploadId, partNumber and one file (${message})`) : error;
 }
 
-async function storePart({ bus, blobs, baseUrl }: LaneDeps, reply: FastifyReply, part: Part) {
+async function storePart({ bus, blobs, baseUrl }: ByteDeps, reply: FastifyReply, part: Part) {
   const { request } = reply;
   const context = contextOf(request, uploads.openPart, baseUrl);
   const plan = header(request, planHeader.toLowerCase());

@@ -1,89 +1,36 @@
 /** POST /api/transfer-plan: fixes what a sender may store, and signs it. No transfer state is made. */
-import { CompactSign } from 'jose';
-import type { Caller, Handler, HandlerContext, InputOf, OutputOf } from '../../../shared/contract.ts';
-import { planHeader, planType, type HeldRelease, type plans, type PlanClaims } from '../../../shared/contracts/plans.ts';
-import { fail } from '../../../shared/errors.ts';
-import { eventOf } from '../../../shared/events.ts';
-import { newId } from '../../../shared/ids.ts';
-import { keyedDigest, type PlanKey } from '../../../shared/tokens.ts';
+import type { Handler, OutputOf } from '../../../shared/contract.ts';
+import { planHeader, type plans, type PlanClaims } from '../../../shared/contracts/plans.ts';
 import type { Deps } from '../deps.ts';
 import { chooseRoute, type Route } from '../domain/geometry.ts';
-import type { PolicyDefaults } from '../domain/group.ts';
-import { hashPasscode } from '../domain/passcode.ts';
-import { resolveRelease } from '../domain/release.ts';
 import { replayOr } from './replay.ts';
+import { checkMayCreate, recordPlan, signPlan, withoutPasscode, type SignedPlan } from './sign-plan.ts';
 
-type Wanted = InputOf<typeof plans.planTransfer>;
 type Plan = OutputOf<typeof plans.planTransfer>;
 
 export const planTransfer = (deps: Deps): Handler<typeof plans.planTransfer> =>
   async function planTransfer(input, context) {
-    const { limits, store, publish, clock, keys } = deps;
-    if (context.caller.type === 'anonymous' && !limits.anonymousCreate) throw fail('agent_auth_required');
-    const { passcode, ...asked } = input;
+    const { limits } = deps;
+    checkMayCreate(deps, context.caller);
     const route = chooseRoute(input, limits.transfer);
     return replayOr(deps, {
-      // What tells a repeated request is stored, and a passcode is not: its digest takes our key.
-      contract: 'planTransfer', input: passcode === undefined ? asked : { ...asked, passcode: keyedDigest(passcode, keys.requestDigest) }, context,
+      contract: 'planTransfer', input: withoutPasscode(deps, input), context,
       make: async (seal) => {
-        const chosen = resolveRelease(input, limits.ttl, await defaultsOf(deps, input, context.caller));
-        const release: HeldRelease = passcode === undefined ? chosen : { ...chosen, passcodeHash: await hashPasscode(passcode, keys.passcode) };
-        const plan = await signPlan(deps, { input, context, release, route });
-        const sealed = seal(plan);
-        if (sealed) await store.recordAnswer(sealed);
-        publish(eventOf(context, clock(), {
-          eventType: 'policy.planned', targetType: 'policy', targetId: plan.planId,
-          data: { lane: plan.lane, mode: chosen.mode, ...(input.size && { size: input.size }), ...(input.agentGroupId && { agentGroupId: input.agentGroupId }) },
-        }));
-        return plan;
+        const signed = await signPlan(deps, { input, context, route, ttl: limits.planTtl });
+        return recordPlan(deps, { plan: planOf(deps, signed, route), signed, sealed: seal, context });
       },
     });
   };
 
-/** The defaults of the group that is named. A group is there for its owner and the owner's agents; to anybody else it does not exist. */
-async function defaultsOf({ store }: Pick<Deps, 'store'>, { agentGroupId }: Wanted, caller: Caller): Promise<PolicyDefaults | undefined> {
-  if (agentGroupId === undefined) return undefined;
-  const defaults = caller.type === 'anonymous' ? undefined : await store.findPolicyDefaults(agentGroupId, caller.ownerId);
-  if (!defaults) throw fail('group_not_found');
-  return defaults;
-}
-
-async function signPlan({ keys, clock, limits, baseUrl }: Deps, plan: { input: Wanted; context: HandlerContext; release: HeldRelease; route: Route }): Promise<Plan> {
-  const { input, context, release, route } = plan;
-  const issuedAt = Math.floor(clock() / 1_000);
-  const claims: PlanClaims = {
-    planId: newId('plan'), transferId: newId('transfer'), shareId: newId('share'),
-    creator: creatorOf(context.caller),
-    lane: route.lane, fallback: route.fallback.map(({ lane }) => lane),
-    filename: input.filename, mimeType: input.mimeType ?? 'application/octet-stream',
-    ...(input.size !== undefined && { size: input.size }),
-    ...(input.sha256 && { sha256: input.sha256 }),
-    maxBytes: route.maxBytes, geometry: route.geometry, release,
-    ...(input.agentGroupId && { agentGroupId: input.agentGroupId }),
-    iss: baseUrl, iat: issuedAt, exp: issuedAt + limits.planTtl,
-  };
-  const signed = await sign(claims, keys.plan[0]!);
-  const { passcodeHash, ...shown } = release;
+/** What the sender is told of a plan. */
+function planOf({ limits, baseUrl }: Deps, { claims, plan }: SignedPlan, route: Route): Plan {
+  const { passcodeHash, ...shown } = claims.release;
   return {
-    planId: claims.planId, plan: signed, lane: route.lane, geometry: route.geometry,
+    planId: claims.planId, plan, lane: route.lane, geometry: route.geometry,
     capacity: { maxBytes: route.maxBytes, maxParts: limits.transfer.maxParts },
     release: { ...shown, ...(passcodeHash !== undefined && { passcodeRequired: true }) }, expiresAt: new Date(claims.exp * 1_000).toISOString(), fallback: route.fallback,
-    upload: uploadOf(baseUrl, claims, signed),
+    upload: uploadOf(baseUrl, claims, plan),
   };
-}
-
-function creatorOf(caller: Caller): PlanClaims['creator'] {
-  switch (caller.type) {
-    case 'owner': return { ownerId: caller.ownerId, agentId: null };
-    case 'agent': return { ownerId: caller.ownerId, agentId: caller.agentId };
-    case 'anonymous': return { ownerId: null, agentId: null };
-  }
-}
-
-async function sign(claims: PlanClaims, key: PlanKey): Promise<string> {
-  return new CompactSign(Buffer.from(JSON.stringify(claims)))
-    .setProtectedHeader({ alg: 'EdDSA', kid: key.kid, typ: planType })
-    .sign(key.privateKey);
 }
 
 /** The first request of the planned lane. */

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { PlanClaims } from '../../../shared/contracts/plans.ts';
-import { bytesAllowed, checkLane, checkUnexpired, narrow, type Wish } from './narrowing.ts';
+import { bytesAllowed, checkLane, checkUnexpired, nameAsDescribed, narrow, type Wish } from './narrowing.ts';
 
 const claims: PlanClaims = {
   planId: 'pln_a', transferId: 'trf_a', shareId: 'shr_a', creator: { ownerId: null, agentId: null },
@@ -18,6 +18,21 @@ const codeOf = (wish: Wish, plan = claims) => {
     return (error as { code: string }).code;
   }
 };
+
+describe('what the source of the bytes tells of them', () => {
+  const described = { filename: 'b.txt', mimeType: 'text/plain' };
+
+  test('is taken where the plan left it open', () => {
+    const open = { ...claims, describedBySource: true } as const;
+    expect(nameAsDescribed(open, described)).toEqual({ ...open, ...described });
+    expect(nameAsDescribed(open, { mimeType: 'text/plain' })).toMatchObject({ filename: 'a.json', mimeType: 'text/plain' });
+  });
+
+  test('is refused by every other plan', () => {
+    expect(() => nameAsDescribed(claims, described)).toThrow(expect.objectContaining({ code: 'plan_mismatch' }));
+    expect(nameAsDescribed(claims, undefined)).toBe(claims);
+  });
+});
 
 describe('narrowing a plan', () => {
   test('a request that says nothing gets what was planned', () => {

@@ -1,5 +1,6 @@
 /** What a plan allows: it may be narrowed by the request that uses it, never widened (interface chapter: Transfer plan and creation). */
 import type { HeldRelease, PlanClaims, Release } from '../../../shared/contracts/plans.ts';
+import type { Described } from '../../../shared/contracts/uploads.ts';
 import { fail, type Failure } from '../../../shared/errors.ts';
 import type { Lane } from './transfer.ts';
 
@@ -39,6 +40,14 @@ export function narrow(claims: PlanClaims, wish: Wish): HeldRelease {
   checkSize(claims, wish.size);
   checkSame(claims, wish);
   return narrowRelease(claims.release, wish);
+}
+
+/** Promise: a file is named as its sender planned; the source of its bytes names it only where the plan says so. */
+export function nameAsDescribed(claims: PlanClaims, described: Described | undefined): PlanClaims {
+  if (!described) return claims;
+  if (!claims.describedBySource) throw mismatched('described');
+  const { filename = claims.filename, mimeType = claims.mimeType } = described;
+  return { ...claims, filename, mimeType };
 }
 
 /** How many bytes may come under a plan. */

@@ -4,11 +4,11 @@ import { shares } from '../../../shared/contracts/shares.ts';
 import type { transfers } from '../../../shared/contracts/transfers.ts';
 import { fail } from '../../../shared/errors.ts';
 import { eventOf } from '../../../shared/events.ts';
+import { ownContext } from '../../../shared/rpc.ts';
 import { isDeleteToken } from '../../../shared/tokens.ts';
 import type { Deps } from '../deps.ts';
 import { mayDelete } from '../domain/access.ts';
 import type { Transfer } from '../domain/transfer.ts';
-import { ownContext } from './release-transfer.ts';
 
 export const deleteTransfer = (deps: Deps): Handler<typeof transfers.deleteTransfer> =>
   async function deleteTransfer(input, context) {

@@ -5,6 +5,7 @@ import type { uploads } from '../../../shared/contracts/uploads.ts';
 import { fail, failField } from '../../../shared/errors.ts';
 import { newId, randomText } from '../../../shared/ids.ts';
 import { operationScope, requestDigest } from '../../../shared/operation.ts';
+import { ownContext } from '../../../shared/rpc.ts';
 import { keyedDigest } from '../../../shared/tokens.ts';
 import type { Deps } from '../deps.ts';
 import { checkLane, checkUnexpired, narrow } from '../domain/narrowing.ts';
@@ -13,7 +14,6 @@ import type { Upload } from '../domain/upload.ts';
 import type { NewUpload } from '../store/uploads.ts';
 import { claimOperation } from './claim-operation.ts';
 import { readPlan } from './read-plan.ts';
-import { ownContext } from './release-transfer.ts';
 
 type Input = InputOf<typeof uploads.initUpload>;
 

@@ -1,15 +1,10 @@
 /** The last step of every lane: the share is created, and only then is anybody told the transfer's id. */
 import type { RequestContext } from '../../../shared/contract.ts';
 import { shares } from '../../../shared/contracts/shares.ts';
-import type { CallContext } from '../../../shared/rpc.ts';
+import { ownContext, type CallContext } from '../../../shared/rpc.ts';
 import { makeDeleteToken } from '../../../shared/tokens.ts';
 import type { Deps } from '../deps.ts';
 import type { Transfer } from '../domain/transfer.ts';
-
-/** The part of a request that goes along to the policy service when storage acts by itself. */
-export function ownContext({ requestId, traceparent, deadline, address }: RequestContext): CallContext {
-  return { requestId, traceparent, deadline, ...(address && { address }) };
-}
 
 /** Has the share created, which may be repeated, and answers the upload response, which is the same every time. */
 export async function releaseTransfer(deps: Pick<Deps, 'bus' | 'settled' | 'baseUrl' | 'keys'>, transfer: Transfer, context: RequestContext) {

@@ -1,10 +1,10 @@
 /** What the requests of the single lane have in common: its plan, its transfer, its replay. */
 import type { z } from 'zod';
 import type { HeldRelease, PlanClaims } from '../../../shared/contracts/plans.ts';
-import type { narrowing } from '../../../shared/contracts/uploads.ts';
+import type { Described, narrowing } from '../../../shared/contracts/uploads.ts';
 import { fail } from '../../../shared/errors.ts';
 import type { Deps } from '../deps.ts';
-import { checkLane, narrow } from '../domain/narrowing.ts';
+import { checkLane, nameAsDescribed, narrow } from '../domain/narrowing.ts';
 import { hasContent, type Content, type NewTransfer, type Transfer } from '../domain/transfer.ts';
 import { readPlan } from './read-plan.ts';
 
@@ -12,6 +12,7 @@ interface SingleRequest {
   readonly planId: string;
   readonly plan: string;
   readonly narrowing: z.output<typeof narrowing>;
+  readonly described?: Described | undefined;
 }
 
 export interface SingleLane {
@@ -24,7 +25,7 @@ export async function enterSingleLane({ keys }: Pick<Deps, 'keys'>, request: Sin
   const claims = await readPlan(keys.plan, request.plan);
   if (claims.planId !== request.planId) throw fail('plan_mismatch', { detail: 'The plan has another id than the address.' });
   checkLane(claims, 'single');
-  return { claims, release: narrow(claims, { ...request.narrowing, size }) };
+  return { claims: nameAsDescribed(claims, request.described), release: narrow(claims, { ...request.narrowing, size }) };
 }
 
 /** Promise: bytes that do not have the digest they were promised with are not stored. */

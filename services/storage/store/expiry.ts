@@ -1,7 +1,7 @@
 /** Expiry: what is past its time ends, and what ended long ago is forgotten; a batch at a time, each row by one replica. */
 import type { Database } from '../../../shared/db.ts';
 import type { DomainEvent } from '../../../shared/events.ts';
-import { tellEach } from './tell.ts';
+import { tellEach } from '../../../shared/tell.ts';
 
 export function expiryStore(database: Database) {
   return {

@@ -3,7 +3,7 @@ import type { Segment } from '../../../shared/blobs/blobs.ts';
 import type { Database, Sql } from '../../../shared/db.ts';
 import type { DomainEvent } from '../../../shared/events.ts';
 import type { NewTransfer, Transfer } from '../domain/transfer.ts';
-import { tell } from './tell.ts';
+import { tell } from '../../../shared/tell.ts';
 
 export const transferColumns = (sql: Sql) => sql`
   id, share_id as "shareId", plan_id as "planId", owner_id as "ownerId", agent_id as "agentId", kind, lane, filename, mime_type as "mimeType",

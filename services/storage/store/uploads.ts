@@ -5,7 +5,7 @@ import { fail } from '../../../shared/errors.ts';
 import type { DomainEvent } from '../../../shared/events.ts';
 import type { NewTransfer, Transfer } from '../domain/transfer.ts';
 import type { Part, Upload } from '../domain/upload.ts';
-import { tell } from './tell.ts';
+import { tell } from '../../../shared/tell.ts';
 import { insertTransfer, transferColumns, wantShare } from './transfers.ts';
 
 /** An upload is expired from its expiry on, whether or not the sweeper came by. */

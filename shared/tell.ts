@@ -1,6 +1,6 @@
 /** The part of a statement that writes its events to the outbox. */
-import type { Sql } from '../../../shared/db.ts';
-import type { DomainEvent } from '../../../shared/events.ts';
+import type { Sql } from './db.ts';
+import type { DomainEvent } from './events.ts';
 
 /** Each event once for each row of `changed`: none when nothing changed. */
 export function tell(sql: Sql, changed: string, ...events: DomainEvent[]) {
