@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import type { Contract, CredentialKind, Named } from '../../shared/contract.ts';
 import { allContracts } from '../../shared/contracts/all.ts';
-import { uploadResponse } from '../../shared/contracts/fields.ts';
+import { operationId, uploadResponse } from '../../shared/contracts/fields.ts';
 import { planHeader } from '../../shared/contracts/plans.ts';
 import { errorTable, type ErrorCode } from '../../shared/errors.ts';
 
@@ -14,8 +14,7 @@ const everywhere: readonly ErrorCode[] = ['invalid_request', 'rate_limited', 're
 /** Codes that every route with a JSON body can answer. */
 const withBody: readonly ErrorCode[] = ['payload_too_large', 'unsupported_media_type'];
 
-/** The form of an Idempotency-Key and of an operationId. */
-const operationKey: Json = { type: 'string', pattern: '^[\\x21-\\x7e]{1,255}$' };
+const operationKey = jsonSchema(operationId, 'input');
 
 const schemes: Readonly<Record<CredentialKind, Json>> = {
   agent_key: { type: 'http', scheme: 'bearer', bearerFormat: 'agk_<keyId>.<secret>', description: 'Root agent key' },

@@ -10,7 +10,7 @@ import { acceptBody } from '../expect-continue.ts';
 import { unknownParameter } from '../mount.ts';
 import { contentDigest } from '../domain/transfer-headers.ts';
 import { declaredLength } from '../request-body.ts';
-import { abandon, type LaneDeps } from './single-lane.ts';
+import { abandon, type LaneDeps } from './store-bytes.ts';
 
 /** A part to be stored: which it is, and where its bytes come from. */
 interface Part {
