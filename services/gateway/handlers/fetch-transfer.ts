@@ -9,7 +9,7 @@ import { fail, failField } from '../../../shared/errors.ts';
 import type { Logger } from '../../../shared/log.ts';
 import type { Bus } from '../../../shared/rpc.ts';
 import { contextOf, header } from '../context.ts';
-import { readPasscode } from '../domain/credential.ts';
+import { checkGrantForm, readPasscode } from '../domain/credential.ts';
 import { evaluate, type ByteRange, type Conditions, type Verdict } from '../domain/conditions.ts';
 import { etagOf, transferHeaders } from '../domain/transfer-headers.ts';
 import type { SpendingFetch, Spent, Uses } from '../uses.ts';
@@ -156,7 +156,7 @@ function readFetch(request: FastifyRequest, baseUrl: string): SpendingFetch {
   if (shareId !== undefined && typeof shareId !== 'string') throw failField('share_id', 'must be given once');
   if (shareId !== undefined && !shareIdSchema.safeParse(shareId).success) throw fail('share_not_found_or_expired');
   const grant = header(request, 'x-access-grant');
-  if (grant !== undefined && (grant.length > 1_024 || !grant.startsWith('agrt_'))) throw fail('invalid_grant');
+  if (grant !== undefined) checkGrantForm(grant);
   const passcode = header(request, 'x-share-passcode');
   const context = { ...contextOf(request, nobody, baseUrl), deadline: Date.now() + fetchDeadlineMs };
   return { targetId: readId(request), fetchId: randomUUID(), shareId, grant, passcode: passcode === undefined ? undefined : readPasscode(passcode), context };
