@@ -42,6 +42,7 @@ test.each([
   ['POST', '/api/agent/grants', 'fetch'],
   ['GET', '/api/share/:shareId', 'read'],
   ['POST', '/api/owner/session', 'auth'],
+  ['POST', '/mcp', 'create'],
   ['GET', '/readyz', 'free'],
   ['POST', '/not/thought/of', 'create'],
   ['GET', '/not/thought/of', 'read'],
