@@ -51,6 +51,7 @@ async function driveEverything(): Promise<Secret[]> {
   const session = await driveOwners(driver);
   const agent = await driveKeys(driver, session);
   const made = await driveTransfers(driver, { session, agent });
+  await driveMcp(driver, agent);
   await readBack(driver, { session, agent, made });
   for (const secret of [...driver.issued]) await misplace(driver, secret, { session, agent, made });
   await driver.must('revoke the key', `/api/agent/keys/${agent.keyId}`, { method: 'DELETE', bearer: session });
@@ -121,6 +122,20 @@ async function driveTransfers({ keep, send, must }: Driver, { session, agent: { 
   return { forAgent, locked, init };
 }
 
+const toolCall = (name: string, args: object) => ({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name, arguments: args } });
+
+async function driveMcp({ keep, must }: Driver, { key }: DrivenAgent): Promise<void> {
+  const tool = async (place: string, name: string, args: object): Promise<any> => (await must(place, '/mcp', { bearer: key, json: toolCall(name, args) })).result.structuredContent;
+  const passcode = keep('passcode by MCP', 'a-passcode-by-another-way');
+  const { shareId, deleteToken } = await tool('upload by MCP', 'upload_text', { text: 'bytes', authMode: 'agent', allowedAgentIds: ['receiver'], passcode, operationId: 'by-mcp' });
+  await tool('upload by MCP, replayed', 'upload_text', { text: 'bytes', authMode: 'agent', allowedAgentIds: ['receiver'], passcode, operationId: 'by-mcp' });
+  keep('delete token by MCP', deleteToken, 'upload by MCP', 'upload by MCP, replayed');
+  const { accessToken: accessGrant } = await tool('grant by MCP', 'request_grant', { shareId });
+  keep('grant by MCP', accessGrant, 'grant by MCP', 'link by MCP');
+  await tool('link by MCP', 'download_link', { shareId, accessGrant });
+  for (const sent of [passcode, 'a wrong passcode']) await must('fetch by MCP', '/mcp', { bearer: key, json: toolCall('fetch_share', { shareId, accessGrant, passcode: sent }) });
+}
+
 interface Driven {
   readonly session: string;
   readonly agent: DrivenAgent;
@@ -159,6 +174,8 @@ async function misplace({ send }: Driver, { name, value }: Secret, { session, ag
       await wrongly(`in the body as ${field}`, path, { bearer: path === '/api/agent/auth' ? undefined : key, json: { password: 'x', [field]: value } });
     }
   }
+  for (const json of [toolCall('resolve_share', { shareId: value }), toolCall('fetch_share', { shareId: forAgent.shareId, accessGrant: value, passcode: value }), toolCall('upload_text', { text: 5, filename: `${value}/`, ...(hasForm && { [value]: 1 }) }),
+    ...(hasForm ? [toolCall(value, {}), { ...toolCall('', {}), method: value }, { jsonrpc: value, method: value }] : [])]) await wrongly('in an MCP message', '/mcp', { json });
   await wrongly('as a broken body', '/api/agent/grants', { bearer: key, headers: { 'content-type': 'application/json' }, body: `{"shareId": ${value}` });
 }
 
