@@ -174,8 +174,9 @@ async function misplace({ send }: Driver, { name, value }: Secret, { session, ag
       await wrongly(`in the body as ${field}`, path, { bearer: path === '/api/agent/auth' ? undefined : key, json: { password: 'x', [field]: value } });
     }
   }
-  for (const json of [toolCall('resolve_share', { shareId: value }), toolCall('fetch_share', { shareId: forAgent.shareId, accessGrant: value, passcode: value }), toolCall('upload_text', { text: 5, filename: `${value}/`, ...(hasForm && { [value]: 1 }) }),
-    ...(hasForm ? [toolCall(value, {}), { ...toolCall('', {}), method: value }, { jsonrpc: value, method: value }] : [])]) await wrongly('in an MCP message', '/mcp', { json });
+  const arguments_ = [toolCall('resolve_share', { shareId: value }), toolCall('fetch_share', { shareId: forAgent.shareId, accessGrant: value, passcode: value }), toolCall('upload_text', { text: 5, filename: `${value}/` })];
+  const names = [toolCall(value, {}), toolCall('upload_text', { [value]: 1 }), { ...toolCall('', {}), method: value }, { jsonrpc: value, method: value }];
+  for (const json of [...arguments_, ...(hasForm ? names : [])]) await wrongly('in an MCP message', '/mcp', { json });
   await wrongly('as a broken body', '/api/agent/grants', { bearer: key, headers: { 'content-type': 'application/json' }, body: `{"shareId": ${value}` });
 }
 

@@ -32,6 +32,13 @@ describe('bodies', () => {
     expect([status, json]).toMatchObject([400, { jsonrpc: '2.0', error: { code: -32600, message: expect.stringMatching(/./) } }]);
   });
 
+  test.each(['1', 'null', '1.5', '"a"'])('a subscription with the id %s opens no stream', async (id) => {
+    const meta = { 'io.modelcontextprotocol/protocolVersion': '2026-07-28', 'io.modelcontextprotocol/clientInfo': { name: 'test', version: '1' }, 'io.modelcontextprotocol/clientCapabilities': {} };
+    const body = `{"jsonrpc":"2.0","id":${id},"method":"subscriptions/listen","params":${JSON.stringify({ _meta: meta, notifications: { toolsListChanged: true } })}}`;
+    const { status, json } = await post(body, { 'mcp-protocol-version': '2026-07-28', 'mcp-method': 'subscriptions/listen' });
+    expect([status, json]).toMatchObject([404, { id: JSON.parse(id), error: { code: -32601 } }]);
+  });
+
   test.each(['text/plain', 'application/jsonx', 'application/json garbage', 'application/json-rpc', 'application/x-www-form-urlencoded'])('Content-Type %s answers unsupported_media_type', async (type) => {
     expectRefusal(await post(ping, { 'content-type': type }), 415, 'unsupported_media_type');
   });
@@ -87,6 +94,7 @@ describe('tools', () => {
     for (const ttl of ['9007199254740993', '1e400', '60.00000000000000000001', '-0']) {
       expect(JSON.parse((await post(calling(`{"value":1,"ttl":${ttl}}`))).json.result.content[0].text).errors, ttl).toMatchObject([{ path: 'ttl' }]);
     }
+    expect(JSON.parse((await post(calling('{"value":1,"policyMetadata":1e400}'))).json.result.content[0].text).errors).toMatchObject([{ path: 'policyMetadata' }]);
     expect((await post(calling('{"value":1,"ttl":6e1}'))).json.result.structuredContent.shareId).toMatch(/^shr_/);
   });
 

@@ -25,7 +25,7 @@ test('tools/list describes the six tools and every argument of theirs', async ()
     expect(inputSchema, name).toMatchObject({ type: 'object', additionalProperties: false });
     expect(outputSchema, name).toMatchObject({ type: 'object', additionalProperties: false });
     expect(Object.keys(annotations).sort()).toEqual(['destructiveHint', 'idempotentHint', 'openWorldHint', 'readOnlyHint', 'title']);
-    const silent = Object.entries<{ description?: string }>(inputSchema.properties).filter(([field, schema]) => field !== 'shareId' && !schema.description);
+    const silent = Object.entries<{ description?: string }>(inputSchema.properties).filter(([, schema]) => !schema.description);
     expect(silent, name).toEqual([]);
   }
   expect(tools.filter(({ annotations }: any) => annotations.readOnlyHint).map(({ name }: any) => name)).toEqual(['resolve_share', 'download_link']);

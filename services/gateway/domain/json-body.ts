@@ -6,7 +6,7 @@ const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 type Reviver = (key: string, value: unknown, context: { readonly source: string }) => unknown;
 
 /** Node has both halves of the JSON source text proposal; TypeScript does not know them yet. */
-const sourceJson = JSON as unknown as { parse(text: string, reviver?: Reviver): unknown; rawJSON(text: string): object };
+const sourceJson = JSON as unknown as { parse(text: string, reviver?: Reviver): unknown; rawJSON(text: string): object; isRawJSON(value: unknown): boolean };
 
 /** Refuses the one key that JavaScript treats as more than a name. */
 const refuseProto: Reviver = (key, value) => {
@@ -16,6 +16,11 @@ const refuseProto: Reviver = (key, value) => {
 
 /** Keeps a number that JavaScript would change as the text it came as; JSON.stringify writes that text again. */
 const keepNumber: Reviver = (_key, value, { source }) => (typeof value === 'number' && !isSameNumber(source, value) ? sourceJson.rawJSON(source) : value);
+
+/** Whether a value of `exactNumbers` is a number that JavaScript would change. */
+export function isKeptNumber(value: unknown): boolean {
+  return sourceJson.isRawJSON(value);
+}
 
 /** What only the careful, slower parse gets right. A key may be spelt with escapes, so both spellings count. */
 const dangerousKey = /__proto__|\\u005/;

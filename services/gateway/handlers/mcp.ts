@@ -1,5 +1,5 @@
 /** POST /mcp: hosted MCP, one JSON-RPC message a request and one JSON answer; no sessions, no streams (interface chapter: Hosted MCP). */
-import { createMcpHandler, INVALID_PARAMS, INVALID_REQUEST, isJSONRPCRequest, isLegacyRequest, isSpecType, METHOD_NOT_FOUND, PARSE_ERROR, WebStandardStreamableHTTPServerTransport, type McpServer } from '@modelcontextprotocol/server';
+import { createMcpHandler, INVALID_PARAMS, INVALID_REQUEST, isJSONRPCRequest, isLegacyRequest, isSpecType, METHOD_NOT_FOUND, PARSE_ERROR, WebStandardStreamableHTTPServerTransport, type JSONRPCRequest, type McpServer } from '@modelcontextprotocol/server';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { fail, Failure } from '../../../shared/errors.ts';
 import { header } from '../context.ts';
@@ -43,30 +43,53 @@ function serveMcp(deps: McpDeps) {
   };
 }
 
-type Read =
-  | { readonly message: unknown; readonly ownId?: null | number }
-  | { readonly status: number; readonly id?: unknown; readonly error: { readonly code: number; readonly message: string } };
+/** What the SDK is given of a message, and the id that the answer has in place of its own. */
+interface Message {
+  readonly message: unknown;
+  readonly ownId?: null | number;
+}
 
-/** Requests that the SDK would call its own fault when their parameters are wrong. */
-const checked: Readonly<Record<string, (message: unknown) => boolean>> = { initialize: isSpecType.InitializeRequest, 'tools/list': isSpecType.ListToolsRequest, 'tools/call': isSpecType.CallToolRequest };
+interface Refusal {
+  readonly status: number;
+  readonly id?: unknown;
+  readonly error: { readonly code: number; readonly message: string };
+}
 
-/** Reads one message. The interface lets an id be null or any number, and MCP does not: such a request gets another id for the time that it is answered. */
-function readMessage(body: Buffer | undefined): Read {
-  let message: unknown;
+function readMessage(body: Buffer | undefined): Message | Refusal {
+  const read = parseMessage(body ?? Buffer.alloc(0));
+  if ('error' in read) return read;
+  // One request costs its caller one request of the rate limit.
+  if (Array.isArray(read.message)) return { status: 400, error: { code: INVALID_REQUEST, message: 'Invalid request: send one message a request, batches are not supported' } };
+  const message = withPlainId(read.message);
+  const refusal = isJSONRPCRequest(message.message) ? refuseRequest(message.message) : undefined;
+  return refusal ? { id: (read.message as { id: unknown }).id, ...refusal } : message;
+}
+
+function parseMessage(body: Buffer): Message | Refusal {
   try {
-    message = parseJson(body ?? Buffer.alloc(0), { exactNumbers: true });
+    return { message: parseJson(body, { exactNumbers: true }) };
   } catch (error) {
     if (!(error instanceof Failure)) throw error;
     const isJson = error.details.errors?.[0]?.path !== 'body';
     return { status: 400, error: { code: isJson ? INVALID_REQUEST : PARSE_ERROR, message: `${isJson ? 'Invalid request' : 'Parse error'}: ${error.message}` } };
   }
-  // One request costs its caller one request of the rate limit.
-  if (Array.isArray(message)) return { status: 400, error: { code: INVALID_REQUEST, message: 'Invalid request: send one message a request, batches are not supported' } };
-  const { id, method } = (message ?? {}) as { id?: unknown; method?: unknown };
-  // It would be a stream that stays open, and no tool ever changes.
-  if (method === 'subscriptions/listen') return { status: 404, id, error: { code: METHOD_NOT_FOUND, message: 'Method not found' } };
-  if (isJSONRPCRequest(message) && Object.hasOwn(checked, message.method) && !checked[message.method]!(message)) return { status: 200, id, error: { code: INVALID_PARAMS, message: `Invalid params of ${message.method}` } };
+}
+
+/** The interface lets an id be null or any number, and MCP does not: such a request gets another id for the time that it is answered. */
+function withPlainId(message: unknown): Message {
+  const { id } = (message ?? {}) as { id?: unknown };
   return id === null || (typeof id === 'number' && !Number.isSafeInteger(id)) ? { message: { ...(message as object), id: 'another' }, ownId: id } : { message };
+}
+
+/** Requests that the SDK would call its own fault when their parameters are wrong. */
+const checked: Readonly<Record<string, (message: unknown) => boolean>> = { initialize: isSpecType.InitializeRequest, 'tools/list': isSpecType.ListToolsRequest, 'tools/call': isSpecType.CallToolRequest };
+
+function refuseRequest(request: JSONRPCRequest): Refusal | undefined {
+  const { method } = request;
+  // It would be a stream that stays open, and no tool ever changes.
+  if (method === 'subscriptions/listen') return { status: 404, error: { code: METHOD_NOT_FOUND, message: 'Method not found' } };
+  if (Object.hasOwn(checked, method) && !checked[method]!(request)) return { status: 200, error: { code: INVALID_PARAMS, message: `Invalid params of ${method}` } };
+  return undefined;
 }
 
 /** What the SDK looks at of a request. The answer is JSON whatever the client accepts, so it is not asked. */

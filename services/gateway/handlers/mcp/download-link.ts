@@ -4,7 +4,7 @@ import * as fields from '../../../../shared/contracts/fields.ts';
 import { shares } from '../../../../shared/contracts/shares.ts';
 import { fail } from '../../../../shared/errors.ts';
 import { readGrant } from '../../domain/credential.ts';
-import { contextFor, defineTool } from './tool.ts';
+import { contextFor, defineTool, shareArgument } from './tool.ts';
 
 export const downloadLink = defineTool({
   name: 'download_link',
@@ -12,7 +12,7 @@ export const downloadLink = defineTool({
   description: 'Get the HTTP request (url, method, headers) that downloads a share, for any size and type: send it with curl, fetch or the like, with all of headers. Asking spends nothing; sending the request spends one use of the share or the grant, so send it once. For an agent share call request_grant first and pass its accessToken as accessGrant. Use fetch_share instead to read small text or JSON right here.',
   annotations: { readOnlyHint: true, destructiveHint: false, idempotentHint: true, openWorldHint: false },
   input: z.strictObject({
-    shareId: fields.shareId,
+    ...shareArgument,
     accessGrant: z.string().max(1_024).optional().describe('The accessToken of request_grant, for agent shares only'),
   }),
   output: z.strictObject({

@@ -3,6 +3,7 @@ import { McpServer, ProtocolError, ProtocolErrorCode, type CallToolResult, type 
 import { z } from 'zod';
 import { parseInput } from '../../../../shared/rpc.ts';
 import { hideTokens } from '../../domain/credential.ts';
+import { isKeptNumber } from '../../domain/json-body.ts';
 import { toFailure } from '../../problem.ts';
 import { downloadLink } from './download-link.ts';
 import { fetchShare } from './fetch-share.ts';
@@ -38,11 +39,17 @@ function unknownTool(name: string): never {
   throw new ProtocolError(ProtocolErrorCode.InvalidParams, `Unknown tool: ${hideTokens(name).slice(0, 64)}`);
 }
 
+/** Only a value that is stored may be a number that JavaScript would change; as an argument it is none. */
+function asNumbers({ value, ...input }: Record<string, unknown>): Record<string, unknown> {
+  const numbers = Object.entries(input).map(([name, given]) => [name, isKeptNumber(given) ? Number.NaN : given] as const);
+  return { ...(value !== undefined && { value }), ...Object.fromEntries(numbers) };
+}
+
 /** Everything that a tool refuses is an outcome that the model reads; only what is no call at all is an error of the protocol. */
 async function callTool(tool: Tool, input: Record<string, unknown>, call: ToolCall): Promise<CallToolResult> {
   const { log } = call.request;
   try {
-    return tell(await tool.run(parseInput(tool, input), call), call.baseUrl);
+    return tell(await tool.run(parseInput(tool, asNumbers(input)), call), call.baseUrl);
   } catch (error) {
     const failure = toFailure(error);
     if (failure.code === 'internal') log.error({ err: failure.cause, tool: tool.name }, 'a tool failed');

@@ -4,11 +4,15 @@ import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import type { BlobReader, BlobWriter } from '../../../../shared/blobs/blobs.ts';
 import type { Contract } from '../../../../shared/contract.ts';
+import { shareId } from '../../../../shared/contracts/fields.ts';
 import type { Failure } from '../../../../shared/errors.ts';
 import type { Bus, CallContext } from '../../../../shared/rpc.ts';
 import { contextOf } from '../../context.ts';
 import { instanceOf, problemBody } from '../../problem.ts';
 import type { Uses } from '../../uses.ts';
+
+/** What tools take beside the words of the contracts. */
+export const shareArgument = { shareId: shareId.describe('The id of the share, shr_…; its shareUrl ends with it') };
 
 export interface ToolDeps {
   readonly bus: Bus;

@@ -15,7 +15,7 @@ const policyFields = {
 const annotations = { readOnlyHint: false, destructiveHint: false, idempotentHint: false, openWorldHint: false } as const;
 
 const afterwards = [
-  'Answers shareUrl and shareId: pass either to the receiver. deleteToken deletes the content before its expiry: keep it to yourself and never pass it on.',
+  'Answers shareUrl and shareId: pass either to the receiver. deleteToken lets whoever has it delete the content before its expiry (DELETE /api/dl/{id} with header X-Delete-Token): keep it to yourself and never pass it on.',
   'Without policy arguments anyone who holds the link can fetch until it expires; maxUses: 1 makes it work once.',
   'For named agents only, give authMode "agent" and allowedAgentIds.',
 ].join(' ');
