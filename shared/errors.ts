@@ -29,7 +29,7 @@ const table = {
   invalid_delete_token: { status: 403, title: 'The delete token does not match', advice: 'Send the token that was returned when this transfer was created.' },
   plan_widened: { status: 403, title: 'The request asks for more than its plan allows', advice: 'A plan may be narrowed, never widened: smaller sizes, shorter ttl, fewer uses, fewer agents.' },
   plan_mismatch: { status: 403, title: 'The plan does not belong to this request', advice: 'The signature, lane, plan id or file differs from what was planned.' },
-  forbidden_origin: { status: 403, title: 'Requests from this origin are refused', advice: 'Requests that use the session cookie must come from the exchange itself.' },
+  forbidden_origin: { status: 403, title: 'Requests from this origin are refused', advice: 'Requests that use the session cookie must come from the exchange itself; so must those to `/mcp` that name an origin, and its `Host` must be a name of the exchange.' },
   forbidden: { status: 403, title: 'The caller may not do this', advice: 'Use a credential of the owner or agent that created the resource.' },
   share_not_found_or_expired: { status: 404, title: 'The share does not exist or has expired', advice: 'Check the id; ask the sender for a new share.' },
   transfer_not_found: { status: 404, title: 'The transfer does not exist or is gone', advice: 'It was never made, has expired, or was deleted.' },

@@ -1,5 +1,5 @@
 /** The single lane as whoever has the bytes walks it: a place, the bytes, the finish (interface chapter: Transfer plan and creation). */
-import type { Readable } from 'node:stream';
+import { Readable } from 'node:stream';
 import type { z } from 'zod';
 import type { BlobWriter } from './blobs/blobs.ts';
 import type { AnswerOf } from './contract.ts';
@@ -61,6 +61,12 @@ export async function storeLarge({ bus, blobs }: LaneDeps, { described, ...lane 
     abandon(bus, ticket.key, context);
     throw error;
   }
+}
+
+/** Stores bytes that are here already. */
+export async function storeBytes(deps: LaneDeps, lane: Lane, bytes: Buffer, context: CallContext): Promise<AnswerOf<typeof uploads.storeSmall>> {
+  if (bytes.length <= smallUpTo) return deps.bus.call(uploads.storeSmall, lane, soon(context), bytes);
+  return storeLarge(deps, lane, { source: Readable.from([bytes]), size: bytes.length }, context);
 }
 
 /** Tells storage that bytes will not be finished. Best effort: the sweeper finds them otherwise. A blob that was finished after all is kept. */

@@ -257,7 +257,7 @@ function readContext(message: Msg, envelope: Envelope, requestId: string): Reque
 }
 
 /** Checks an input against its contract. Unknown fields are refused; every bad field is named. */
-export function parseInput(contract: Contract, input: unknown): unknown {
+export function parseInput(contract: Pick<Contract, 'input'>, input: unknown): unknown {
   const result = contract.input.safeParse(input);
   if (result.success) return result.data;
   const errors = result.error.issues.flatMap((issue) =>

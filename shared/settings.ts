@@ -21,6 +21,15 @@ export function integerSetting(bounds: { min: number; max: number; default?: num
   return bounds.default === undefined ? number : number.default(bounds.default);
 }
 
+/** A list separated by commas; empty when absent. */
+export function listSetting(isGood: (item: string) => boolean, complaint: string) {
+  return z
+    .string()
+    .transform((text) => text.split(',').map((item) => item.trim()))
+    .refine((items) => items.every(isGood), complaint)
+    .default([]);
+}
+
 /** Keys for signing, newest first: comma-separated, each 32 bytes or more in base64url. Old ones still verify. */
 const secretSetting = z
   .string()

@@ -16,6 +16,7 @@ import { acceptBody, holdContinue } from './expect-continue.ts';
 import { authenticate } from './handlers/agent-auth.ts';
 import { fetchTransfer, headTransfer } from './handlers/fetch-transfer.ts';
 import { healthz, readyz } from './handlers/health.ts';
+import { mountMcp, type McpDeps } from './handlers/mcp.ts';
 import { finishOidc, startOidc } from './handlers/oidc.ts';
 import { changePassword, closeSession, closeSessions, openSession } from './handlers/owner-session.ts';
 import { mountPages } from './handlers/pages.ts';
@@ -29,7 +30,7 @@ import { answerMalformed } from './malformed.ts';
 import { limitRates } from './limit-rates.ts';
 import type { Rates } from './rate-settings.ts';
 import { instanceOf, sendFailure, toFailure } from './problem.ts';
-import { readBody } from './request-body.ts';
+import { jsonLimit, readBody } from './request-body.ts';
 import type { Uses } from './uses.ts';
 
 export interface AppDeps {
@@ -41,11 +42,11 @@ export interface AppDeps {
   readonly version: string;
   /** Addresses of proxies whose X-Forwarded-For counts; CIDR ranges. A count of hops would be forgeable. */
   readonly trustedProxies: readonly string[];
+  /** Where requests to /mcp may come from, beside the exchange itself. */
+  readonly mcp: McpDeps['mcp'];
   /** Absent when requests are not counted. */
   readonly rates?: Rates | undefined;
 }
-
-const jsonLimit = 1_024 ** 2;
 
 /** An idle connection, a header or a small body that drips in are cut; long transfers have deadlines of their own. */
 const idleMs = 75_000;
@@ -89,6 +90,7 @@ export async function buildApp(deps: AppDeps): Promise<FastifyInstance> {
   useStrictJson(app);
   mountRoutes(app, deps);
   await app.register(async (bytes) => mountByteRoutes(bytes, deps));
+  await app.register(async (mcp) => mountMcp(mcp, deps));
   answerUnknown(app, baseUrl, methodsOf);
   return app;
 }

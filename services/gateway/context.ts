@@ -2,6 +2,7 @@
 import { randomBytes } from 'node:crypto';
 import type { FastifyRequest } from 'fastify';
 import type { Contract, Credential } from '../../shared/contract.ts';
+import { operationId as operationIdSchema } from '../../shared/contracts/fields.ts';
 import { fail, failField } from '../../shared/errors.ts';
 import type { CallContext } from '../../shared/rpc.ts';
 import { hideTokens, isSameOrigin, readAuthorization, readCookie, readToken, sessionCookieName } from './domain/credential.ts';
@@ -70,8 +71,7 @@ function operationIdOf(request: FastifyRequest): string | undefined {
   if (fromBody !== undefined && typeof fromBody !== 'string') throw failField('operationId', 'must be a string');
   if (key !== undefined && fromBody !== undefined && key !== fromBody) throw failField('operationId', 'differs from Idempotency-Key');
   const operationId = key ?? fromBody;
-  if (operationId !== undefined && !/^[\x21-\x7e]{1,255}$/.test(operationId)) {
-    throw failField(key === undefined ? 'operationId' : 'Idempotency-Key', 'must be 1 to 255 visible ASCII characters');
-  }
+  const parsed = operationIdSchema.optional().safeParse(operationId);
+  if (!parsed.success) throw failField(key === undefined ? 'operationId' : 'Idempotency-Key', parsed.error.issues[0]!.message);
   return operationId;
 }

@@ -5,7 +5,7 @@ import { shareId as shareIdSchema } from '../../shared/contracts/fields.ts';
 import { fail, failField } from '../../shared/errors.ts';
 import { contextOf, header } from './context.ts';
 import type { Conditions } from './domain/conditions.ts';
-import { readPasscode } from './domain/credential.ts';
+import { checkGrantForm, readPasscode } from './domain/credential.ts';
 import type { SpendingFetch } from './uses.ts';
 
 /** A fetch asks nothing of the caller but the share or the grant. */
@@ -23,7 +23,7 @@ export function readFetch(request: FastifyRequest, targetId: string, baseUrl: st
   if (shareId !== undefined && typeof shareId !== 'string') throw failField('share_id', 'must be given once');
   if (shareId !== undefined && !shareIdSchema.safeParse(shareId).success) throw fail('share_not_found_or_expired');
   const grant = header(request, 'x-access-grant');
-  if (grant !== undefined && (grant.length > 1_024 || !grant.startsWith('agrt_'))) throw fail('invalid_grant');
+  if (grant !== undefined) checkGrantForm(grant);
   const passcode = header(request, 'x-share-passcode');
   const context = { ...contextOf(request, nobody, baseUrl), deadline: Date.now() + fetchDeadlineMs };
   return { targetId, fetchId: randomUUID(), shareId, grant, passcode: passcode === undefined ? undefined : readPasscode(passcode), context };

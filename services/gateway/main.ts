@@ -4,7 +4,7 @@ import { isIP } from 'node:net';
 import { z } from 'zod';
 import { openFsBlobs } from '../../shared/blobs/fs.ts';
 import { runService } from '../../shared/service.ts';
-import { baseUrlSettings, integerSetting } from '../../shared/settings.ts';
+import { baseUrlSettings, integerSetting, listSetting } from '../../shared/settings.ts';
 import { buildApp } from './app.ts';
 import { rateSettings, readRates } from './rate-settings.ts';
 import { openUses } from './uses.ts';
@@ -14,11 +14,9 @@ const settingsShape = {
   HOST: z.string().default('127.0.0.1'),
   PORT: integerSetting({ min: 0, max: 65_535, default: 8787 }),
   BLOB_ROOT: z.string(),
-  TRUSTED_PROXIES: z
-    .string()
-    .transform((text) => text.split(',').map((range) => range.trim()))
-    .refine((ranges) => ranges.every(isAddressRange), 'must be addresses or CIDR ranges separated by commas')
-    .default([]),
+  TRUSTED_PROXIES: listSetting(isAddressRange, 'must be addresses or CIDR ranges separated by commas'),
+  MCP_ALLOWED_HOSTS: listSetting((name) => /^(\[[0-9a-f:.]+\]|[a-z0-9._-]+)$/.test(name), 'must be host names without ports, in small letters, separated by commas'),
+  MCP_ALLOWED_ORIGINS: listSetting((origin) => /^[a-z][a-z0-9+.-]*:\/\/[^\s/]+$/.test(origin), 'must be origins such as https://app.example, separated by commas'),
   ...rateSettings,
 };
 
@@ -38,6 +36,7 @@ await runService('gateway', settingsShape, async ({ settings, bus, log }) => {
     blobs: openFsBlobs(settings.BLOB_ROOT),
     baseUrl: settings.BASE_URL,
     trustedProxies: settings.TRUSTED_PROXIES,
+    mcp: { hosts: settings.MCP_ALLOWED_HOSTS, origins: settings.MCP_ALLOWED_ORIGINS },
     rates: readRates(settings),
   });
   await app.listen({ host: settings.HOST, port: settings.PORT });

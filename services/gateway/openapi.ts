@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import type { Contract, CredentialKind, Named } from '../../shared/contract.ts';
 import { allContracts } from '../../shared/contracts/all.ts';
-import { uploadResponse } from '../../shared/contracts/fields.ts';
+import { operationId, uploadResponse } from '../../shared/contracts/fields.ts';
 import { planHeader } from '../../shared/contracts/plans.ts';
 import { errorTable, type ErrorCode } from '../../shared/errors.ts';
 
@@ -14,8 +14,7 @@ const everywhere: readonly ErrorCode[] = ['invalid_request', 'rate_limited', 're
 /** Codes that every route with a JSON body can answer. */
 const withBody: readonly ErrorCode[] = ['payload_too_large', 'unsupported_media_type'];
 
-/** The form of an Idempotency-Key and of an operationId. */
-const operationKey: Json = { type: 'string', pattern: '^[\\x21-\\x7e]{1,255}$' };
+const operationKey = jsonSchema(operationId, 'input');
 
 const schemes: Readonly<Record<CredentialKind, Json>> = {
   agent_key: { type: 'http', scheme: 'bearer', bearerFormat: 'agk_<keyId>.<secret>', description: 'Root agent key' },
@@ -29,6 +28,7 @@ const operations = 'Operations';
 const chapters: readonly [RegExp, string][] = [
   [/^\/api\/(transfer-plan|import-url|lane|upload(?!\/multipart)|tus)/, 'Transfer plan and creation'],
   [/^\/api\/upload\/multipart/, 'Native multipart lane'],
+  [/^\/mcp$/, 'Hosted MCP'],
   [/^\/api\/(share|agent\/(auth|grants))/, 'Share, agent auth, grants'],
   [/^\/api\/agent\/groups/, 'Agent groups'],
   [/^\/api\/agent\/permissions/, 'Standing permissions'],
@@ -48,6 +48,8 @@ export function describeInterface(baseUrl: string, version: string): Json {
   fetched.responses = { ...fetched.responses, 206: { ...(fetched.responses['200'] as Json), description: 'The range that was asked for' }, 304: notModified };
   add('/api/dl/{id}', 'head', headTransfer(paths['/api/dl/{id}']!));
   for (const path of ['/api/upload', '/api/tus']) add(path, 'post', retired);
+  add('/mcp', 'post', mcp());
+  add('/mcp', 'get', mcpStream);
   return {
     openapi: '3.1.0',
     info: { title: 'Asset exchange', version, description: 'A file and JSON exchange between agents: upload, resolve, grant, fetch and delete.' },
@@ -180,6 +182,42 @@ const singleLane: Json = {
     ...problemsOf(['plan_required', 'plan_expired', 'plan_mismatch', 'plan_widened', 'plan_already_used', 'payload_too_large', 'digest_mismatch', 'upload_expired', ...everywhere]),
   },
 };
+
+const mcpMethods = ['initialize', 'notifications/initialized', 'ping', 'tools/list', 'tools/call'];
+const mcpId = { type: ['string', 'number', 'null'] };
+const mcpError = { type: 'object', required: ['code', 'message'], properties: { code: { type: 'integer' }, message: { type: 'string' } } };
+
+/** A problem where HTTP refuses, an error of JSON-RPC where the message does. */
+function mcp(): Json {
+  const asJson = (properties: Json) => ({ 'application/json': { schema: { type: 'object', required: ['jsonrpc', 'id'], properties: { jsonrpc: { const: '2.0' }, id: mcpId, ...properties } } } });
+  const problems = problemsOf(['forbidden_origin', ...withBody, ...everywhere]);
+  return {
+    operationId: 'mcp',
+    summary: 'Hosted MCP: one JSON-RPC message a request, answered as JSON. No sessions, no streams, no batches',
+    tags: ['Hosted MCP'],
+    security: [{ agent_key: [] }, { access_token: [] }, { owner_session: [] }, {}],
+    requestBody: {
+      required: true,
+      content: {
+        'application/json': {
+          schema: {
+            type: 'object', required: ['jsonrpc', 'method'], additionalProperties: false,
+            properties: { jsonrpc: { const: '2.0' }, id: { ...mcpId, description: 'Absent in a notification' }, method: { type: 'string', description: mcpMethods.join(', ') }, params: { type: 'object', description: 'For tools/call: the name of a tool and its arguments, as tools/list describes them' } },
+          },
+        },
+      },
+    },
+    responses: {
+      200: { description: 'The response to the message', content: asJson({ result: { type: 'object' }, error: mcpError }) },
+      202: { description: 'A notification was taken' },
+      ...problems,
+      400: { ...problems['400'], content: { ...(problems['400']!['content'] as Json), ...asJson({ error: mcpError }) } },
+      404: { description: 'A client of 2026-07-28 asked for an unknown method', content: asJson({ error: mcpError }) },
+    },
+  };
+}
+
+const mcpStream: Json = { operationId: 'mcpStream', summary: 'There is no event stream; use POST', tags: ['Hosted MCP'], responses: problemsOf(['method_not_allowed', ...everywhere]) };
 
 const notModified: Json = { description: 'The caller has these bytes already; nothing was spent' };
 

@@ -71,6 +71,8 @@ function linger(raw: IncomingMessage): void {
 export function sendFailure(reply: FastifyReply, failure: Failure, baseUrl: string): FastifyReply {
   const { request } = reply;
   if (!request.raw.complete && !request.raw.destroyed) linger(request.raw);
+  // The framework would end the connection under a sender that has not read the answer yet.
+  if (failure.code === 'payload_too_large') void reply.removeHeader('Connection');
   return reply
     .code(errorTable[failure.code].status)
     .headers(problemHeaders(failure))

@@ -8,7 +8,7 @@ import { hasRateClass, rateClassOf } from './rate-classes.ts';
 /** The routes of the whole app; none of them is called. */
 async function routesOfApp(): Promise<string[]> {
   const app = await buildApp({
-    bus: {} as Bus, uses: {} as AppDeps['uses'], blobs: {} as AppDeps['blobs'], log: pino({ level: 'silent' }), baseUrl: 'http://localhost', version: '0', trustedProxies: [],
+    bus: {} as Bus, uses: {} as AppDeps['uses'], blobs: {} as AppDeps['blobs'], log: pino({ level: 'silent' }), baseUrl: 'http://localhost', version: '0', trustedProxies: [], mcp: { hosts: [], origins: [] },
   });
   await app.ready();
   const routes = app.printRoutes({ commonPrefix: false, includeHooks: false });
@@ -42,6 +42,7 @@ test.each([
   ['POST', '/api/agent/grants', 'fetch'],
   ['GET', '/api/share/:shareId', 'read'],
   ['POST', '/api/owner/session', 'auth'],
+  ['POST', '/mcp', 'create'],
   ['GET', '/readyz', 'free'],
   ['POST', '/not/thought/of', 'create'],
   ['GET', '/not/thought/of', 'read'],

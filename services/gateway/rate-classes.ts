@@ -7,6 +7,8 @@ import { routePath } from './mount.ts';
 const ownRoutes: Readonly<Record<string, RateClass | 'free'>> = {
   'PUT /api/lane/single/:planId': 'bytes',
   'HEAD /api/dl/:id': 'fetch',
+  // Whatever the tool: a request is counted before it is read.
+  'POST /mcp': 'create',
   'GET /': 'page',
   'GET /docs': 'page',
   'GET /docs/planned-upload': 'page',

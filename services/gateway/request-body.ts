@@ -4,6 +4,9 @@ import type { Readable } from 'node:stream';
 import type { FastifyRequest } from 'fastify';
 import { fail } from '../../shared/errors.ts';
 
+/** Bytes of a JSON body. */
+export const jsonLimit = 1_024 ** 2;
+
 /** A small body that takes longer than this is a slow client, not a slow network. */
 const bodyDeadlineMs = 15_000;
 

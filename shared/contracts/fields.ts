@@ -76,6 +76,9 @@ export const passcodeHash = z.string().max(256);
 /** Shown where a fetch needs the passcode, and absent elsewhere. */
 export const passcodeRequired = z.literal(true).optional().describe('A fetch needs the passcode in X-Share-Passcode');
 
+/** The caller's name for one operation. */
+export const operationId = z.string().regex(/^[\x21-\x7e]{1,255}$/, 'must be 1 to 255 visible ASCII characters');
+
 /** Seconds. The upper bound is a setting of the deployment, checked where the plan is made. */
 export const ttl = z.int().min(30);
 export const maxUses = z.int().min(1).max(1_000_000_000);
@@ -84,13 +87,13 @@ export const size = z.int().min(1);
 
 /** The policy fields of every creation request. Explicit ones override the group's defaults, and those the template. */
 export const policyFields = {
-  ttl: ttl.optional(),
-  maxUses: maxUses.optional(),
-  authMode: mode.optional(),
-  allowedAgentIds: allowedAgentIds.optional(),
-  policyTemplateId: templateId.optional(),
+  ttl: ttl.optional().describe('Seconds until the share expires. Choose the duration of the workflow stage plus a margin. Normally a day when absent, and a week at most'),
+  maxUses: maxUses.optional().describe('How many fetches the share allows in all; as many as come until its expiry when absent'),
+  authMode: mode.optional().describe('open: whoever holds the link may fetch. agent: only the agents of allowedAgentIds, each fetch with a one-time grant'),
+  allowedAgentIds: allowedAgentIds.optional().describe('The agents that may fetch, for authMode agent; ids are matched exactly'),
+  policyTemplateId: templateId.optional().describe('A ready-made policy, which explicit fields override. public: open. public-once: open, one fetch. agent-only: the agents of allowedAgentIds. expiring-handoff: those agents, one fetch, one hour. passcode-ready: open, ten fetches, one day'),
   agentGroupId: agentGroupId.optional().describe('Fills in the policy defaults of one of your agent groups'),
-  policyMetadata: metadata.optional(),
+  policyMetadata: metadata.optional().describe('Labels of your own, such as a workflow or a channel; the receiver sees them'),
   passcode: passcode.optional().describe('A fetch then needs it in X-Share-Passcode'),
 };
 

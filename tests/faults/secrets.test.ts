@@ -58,6 +58,7 @@ async function driveEverything(): Promise<Secret[]> {
   const agent = await driveKeys(driver, session);
   const made = await driveTransfers(driver, { session, agent });
   await driveImports(driver, session);
+  await driveMcp(driver, agent);
   await readBack(driver, { session, agent, made });
   for (const secret of [...driver.issued]) await misplace(driver, secret, { session, agent, made });
   await driver.must('revoke the key', `/api/agent/keys/${agent.keyId}`, { method: 'DELETE', bearer: session });
@@ -142,6 +143,20 @@ async function driveImports({ keep, send, must }: Driver, session: string): Prom
   for (const url of [source.url(`/absent?token=${token}`), `http://10.0.0.1/${token}`, `http://user:${token}@a.test/`, `http://a.test:99999/${token}`, `ftp://a.test/${token}`, source.url(`/to/0/${encodeURIComponent(`http://10.0.0.1/?${token}`)}`)]) await send(...ask('import in vain', url));
 }
 
+const toolCall = (name: string, args: object) => ({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name, arguments: args } });
+
+async function driveMcp({ keep, must }: Driver, { key }: DrivenAgent): Promise<void> {
+  const tool = async (place: string, name: string, args: object): Promise<any> => (await must(place, '/mcp', { bearer: key, json: toolCall(name, args) })).result.structuredContent;
+  const passcode = keep('passcode by MCP', 'a-passcode-by-another-way');
+  const { shareId, deleteToken } = await tool('upload by MCP', 'upload_text', { text: 'bytes', authMode: 'agent', allowedAgentIds: ['receiver'], passcode, operationId: 'by-mcp' });
+  await tool('upload by MCP, replayed', 'upload_text', { text: 'bytes', authMode: 'agent', allowedAgentIds: ['receiver'], passcode, operationId: 'by-mcp' });
+  keep('delete token by MCP', deleteToken, 'upload by MCP', 'upload by MCP, replayed');
+  const { accessToken: accessGrant } = await tool('grant by MCP', 'request_grant', { shareId });
+  keep('grant by MCP', accessGrant, 'grant by MCP', 'link by MCP');
+  await tool('link by MCP', 'download_link', { shareId, accessGrant });
+  for (const sent of [passcode, 'a wrong passcode']) await must('fetch by MCP', '/mcp', { bearer: key, json: toolCall('fetch_share', { shareId, accessGrant, passcode: sent }) });
+}
+
 interface Driven {
   readonly session: string;
   readonly agent: DrivenAgent;
@@ -180,6 +195,9 @@ async function misplace({ send }: Driver, { name, value }: Secret, { session, ag
       await wrongly(`in the body as ${field}`, path, { bearer: path === '/api/agent/auth' ? undefined : key, json: { password: 'x', [field]: value } });
     }
   }
+  const arguments_ = [toolCall('resolve_share', { shareId: value }), toolCall('fetch_share', { shareId: forAgent.shareId, accessGrant: value, passcode: value }), toolCall('upload_text', { text: 5, filename: `${value}/` })];
+  const names = [toolCall(value, {}), toolCall('upload_text', { [value]: 1 }), { ...toolCall('', {}), method: value }, { jsonrpc: value, method: value }];
+  for (const json of [...arguments_, ...(hasForm ? names : [])]) await wrongly('in an MCP message', '/mcp', { json });
   await wrongly('as a broken body', '/api/agent/grants', { bearer: key, headers: { 'content-type': 'application/json' }, body: `{"shareId": ${value}` });
 }
 

@@ -15,7 +15,7 @@ const codes: Readonly<Record<string, string>> = {
   'noGrant': 'invalid_grant', 'noPlan': 'plan_mismatch', 'noDelete': 'invalid_delete_token', 'noPass': 'invalid_passcode',
   'notYou': 'agent_not_allowed_for_share', 'not': 'forbidden', 'bad': 'invalid_request',
   'share': 'share_not_found_or_expired', 'transfer': 'transfer_not_found', 'upload': 'multipart_upload_not_found',
-  'group': 'group_not_found', 'perm': 'permission_not_found', 'key': 'key_not_found', 'retired': 'transfer_surface_retired', 'taken': 'agent_id_taken', 'wrong': 'invalid_password', 'route': 'route_not_found',
+  'group': 'group_not_found', 'perm': 'permission_not_found', 'key': 'key_not_found', 'retired': 'transfer_surface_retired', 'taken': 'agent_id_taken', 'wrong': 'invalid_password', 'route': 'route_not_found', 'method': 'method_not_allowed',
 };
 const nameOf = Object.fromEntries(Object.entries(codes).map(([name, code]) => [code, name]));
 
@@ -91,6 +91,19 @@ DELETE /api/dl/{id}: of an agent                            | delete? | delete?*
 DELETE /api/dl/{id}: with its token                         | ok      | ok       | ok       | ok       | ok       | ok      | ok      | ok      | ok      | ok      | noDelete
 POST /api/upload                                            | retired | retired  | retired  | retired  | retired  | retired | retired | retired | retired | retired | retired
 POST /api/tus                                               | retired | retired  | retired  | retired  | retired  | retired | retired | retired | retired | retired | retired
+POST /mcp: upload_text                                      | ok      | ok       | ok       | ok       | ok       | ok      | noAgent | noOwner | noAgent | noAgent | ok
+POST /mcp: upload_json with the owner's group               | group   | group    | group    | ok       | ok       | ok      | noAgent | noOwner | noAgent | noAgent | group
+POST /mcp: resolve_share of an open share                   | ok      | noAgent  | ok       | ok       | ok       | noAgent | ok      | noAgent | noAgent | noAgent | ok
+POST /mcp: resolve_share of an agent share                  | agent?* | noAgent  | notYou*  | notYou*  | ok       | noAgent | ok      | noAgent | noAgent | noAgent | agent?*
+POST /mcp: request_grant                                    | agent?  | noAgent  | notYou*  | notYou*  | ok       | noAgent | noAgent | noAgent | noAgent | noAgent | agent?
+POST /mcp: download_link of an open share                   | ok      | ok       | ok       | ok       | ok       | ok      | ok      | ok      | ok      | ok      | ok
+POST /mcp: download_link of an agent share                  | grant?* | grant?*  | grant?*  | grant?*  | grant?*  | grant?* | grant?* | grant?* | grant?* | grant?* | grant?*
+POST /mcp: download_link with its grant                     | ok      | ok       | ok       | ok       | ok       | ok      | ok      | ok      | ok      | ok      | ok
+POST /mcp: fetch_share of an open share                     | ok      | ok       | ok       | ok       | ok       | ok      | ok      | ok      | ok      | ok      | ok
+POST /mcp: fetch_share of an agent share                    | agent?* | noAgent* | notYou*  | notYou*  | ok       | noAgent* | noAgent* | noAgent* | noAgent* | noAgent* | agent?*
+POST /mcp: fetch_share with its grant                       | ok      | ok       | ok       | ok       | ok       | ok      | ok      | ok      | ok      | ok      | ok
+POST /mcp: fetch_share of a passcode share                  | pass?*  | pass?*   | pass?*   | pass?*   | pass?*   | pass?*  | pass?*  | pass?*  | pass?*  | pass?*  | pass?*
+GET /mcp                                                    | method  | method   | method   | method   | method   | method  | method  | method  | method  | method  | method
 GET /s/{shareId}                                            | ok      | ok       | ok       | ok       | ok       | ok      | ok      | ok      | ok      | ok      | ok
 GET /.well-known/jwks.json                                  | ok      | ok       | ok       | ok       | ok       | ok      | ok      | ok      | ok      | ok      | ok
 GET /healthz                                                | ok      | ok       | ok       | ok       | ok       | ok      | ok      | ok      | ok      | ok      | ok
@@ -109,6 +122,8 @@ interface Way {
   readonly lists?: true;
   /** Ends sessions: whoever comes has one of their own. */
   readonly endsSession?: true;
+  /** Where the answer to the request is inside of the answer to HTTP. */
+  readonly read?: (answer: Answer) => Answer;
   /** May be tried a few times only: everybody has a resource of their own, refused or not. */
   readonly limited?: true;
 }
@@ -125,6 +140,16 @@ const uploadWays = (target: keyof Targets): readonly [string, Way][] => {
     [`POST /api/upload/multipart/abort: ${kind}`, { target, ask: (made) => ['/api/upload/multipart/abort', { ...post({ uploadId: made['uploadId'] }), ...headers(made) }] }],
   ];
 };
+/** A refusal by a tool, as REST tells the same. */
+function readOutcome(answer: Answer): Answer {
+  const { isError, content } = answer.json.result;
+  if (!isError) return answer;
+  const json = JSON.parse(content[0].text) as { status: number };
+  return { ...answer, status: json.status, json };
+}
+const tool = (name: string, target: keyof Targets, args: (made: Target) => object = ({ shareId }) => ({ shareId })): Way => ({
+  target, ask: (made) => ['/mcp', post({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name, arguments: args(made) } })], read: readOutcome,
+});
 const page = (path: string): Way => ({ target: 'nothing', ask: () => [path] });
 
 const ways = new Map<string, Way>([
@@ -182,6 +207,19 @@ const ways = new Map<string, Way>([
   ['DELETE /api/dl/{id}: with its token', { target: 'transfer', ask: ({ id, deleteToken }) => [`/api/dl/${id}`, { method: 'DELETE', headers: { 'x-delete-token': deleteToken! } }] }],
   ['POST /api/upload', { target: 'nothing', ask: () => ['/api/upload', post({})] }],
   ['POST /api/tus', { target: 'nothing', ask: () => ['/api/tus', post({})] }],
+  ['POST /mcp: upload_text', tool('upload_text', 'nothing', ({ name }) => ({ text: name }))],
+  ['POST /mcp: upload_json with the owner\'s group', tool('upload_json', 'group', ({ groupId }) => ({ value: 1, agentGroupId: groupId }))],
+  ['POST /mcp: resolve_share of an open share', tool('resolve_share', 'openShare')],
+  ['POST /mcp: resolve_share of an agent share', tool('resolve_share', 'agentShare')],
+  ['POST /mcp: request_grant', tool('request_grant', 'agentShare')],
+  ['POST /mcp: download_link of an open share', tool('download_link', 'openShare')],
+  ['POST /mcp: download_link of an agent share', tool('download_link', 'agentShare')],
+  ['POST /mcp: download_link with its grant', tool('download_link', 'granted', ({ shareId, grant }) => ({ shareId, accessGrant: grant }))],
+  ['POST /mcp: fetch_share of an open share', tool('fetch_share', 'openShare')],
+  ['POST /mcp: fetch_share of an agent share', tool('fetch_share', 'agentShare')],
+  ['POST /mcp: fetch_share with its grant', tool('fetch_share', 'granted', ({ shareId, grant }) => ({ shareId, accessGrant: grant }))],
+  ['POST /mcp: fetch_share of a passcode share', tool('fetch_share', 'passcodeShare')],
+  ['GET /mcp', page('/mcp')],
   ['GET /s/{shareId}', { target: 'openShare', ask: ({ shareId }) => [`/s/${shareId}`] }],
   ...['GET /.well-known/jwks.json', 'GET /healthz', 'GET /readyz', 'GET /openapi.json', 'GET /docs'].map((name) => [name, page(name.slice(4))] as [string, Way]),
   ['GET /problems/{code}', page('/problems/forbidden')],
@@ -200,10 +238,10 @@ function essence({ status, headers, json }: Answer): unknown {
   return { status, told, type: headers.get('content-type'), authenticate: headers.get('www-authenticate'), allow: headers.get('allow') };
 }
 
-async function send({ ask, endsSession }: Way, target: Target, caller: CallerName): Promise<Answer> {
+async function send({ ask, endsSession, read = (answer) => answer }: Way, target: Target, caller: CallerName): Promise<Answer> {
   const [path, request = {}] = ask(target);
   const theirs = endsSession ? await cast.standIn(caller) : cast.headersOf[caller];
-  return call(path, { ...request, headers: { ...request.headers, ...theirs } });
+  return read(await call(path, { ...request, headers: { ...request.headers, ...theirs } }));
 }
 
 /** What a caller meets, as a cell says it. */

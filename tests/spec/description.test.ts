@@ -36,8 +36,8 @@ beforeAll(async () => {
 
 const endsSessions = /^(DELETE \/api\/owner\/sessions?|POST \/api\/owner\/password)$/;
 
-/** Retired, without a provider to sign in at, and wanting a password that is nobody's. */
-const refusedAlways = ['POST /api/owner/password', 'GET /api/owner/oidc/start', 'GET /api/owner/oidc/callback', 'POST /api/upload', 'POST /api/tus'];
+/** Retired, without a provider to sign in at, wanting a password that is nobody's, and without an event stream. */
+const refusedAlways = ['POST /api/owner/password', 'GET /api/owner/oidc/start', 'GET /api/owner/oidc/callback', 'POST /api/upload', 'POST /api/tus', 'GET /mcp'];
 
 const meaningful = ['text/plain', 'application/json; charset=utf-8', 'image/*', 'a.txt', 'open sesame', '*', '"1"', 'bytes=0-3', 'a'.repeat(64), 'b'.repeat(32)];
 
@@ -117,7 +117,8 @@ function undescribed({ responses }: Operation, answer: Answer, isHead: boolean):
   if (isHead) return undefined;
   const content = response.content?.[type];
   if (!content && response.content && !('application/octet-stream' in response.content)) return `type ${type}`;
-  const isProblem = answer.status >= 400;
+  // An error of JSON-RPC is what its schema says; everything else that is refused is a problem.
+  const isProblem = answer.status >= 400 && type !== 'application/json';
   if (isProblem && !response['x-error-codes']?.includes(answer.json?.code as string)) return `code ${answer.json?.code}`;
   const schema = isProblem ? description.components.schemas.Problem : content?.schema;
   if (!schema || type === 'application/octet-stream') return undefined;

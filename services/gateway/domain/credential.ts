@@ -1,6 +1,8 @@
 /** The form of a caller's credential, read from the request. Whom it belongs to is for the policy service to say (interface chapter: Authentication). */
 import { isUtf8 } from 'node:buffer';
+import { z } from 'zod';
 import type { Credential } from '../../../shared/contract.ts';
+import { fail } from '../../../shared/errors.ts';
 import { hashSecret } from '../../../shared/tokens.ts';
 
 const keyForm = /^(agk|aos)_([A-Za-z0-9]{1,64})\.([A-Za-z0-9_-]{1,128})$/;
@@ -29,6 +31,24 @@ export function hideTokens(text: string): string {
 export function readAuthorization(header: string): Credential {
   const [, token] = /^Bearer +([^\s,]+) *$/i.exec(header) ?? [];
   return token ? readToken(token) : { kind: 'unknown' };
+}
+
+/** @throws invalid_grant for what cannot be a grant's token */
+export function checkGrantForm(grant: string): void {
+  if (grant.length > 1_024 || !grant.startsWith('agrt_')) throw fail('invalid_grant');
+}
+
+/** What a grant's holder can read of it, `exp` in seconds since 1970. Whether it is true, the policy service says when it is spent. */
+const grantClaims = z.object({ shareId: z.string(), exp: z.int().max(8.64e12) });
+
+/** @throws invalid_grant */
+export function readGrant(grant: string): z.output<typeof grantClaims> {
+  checkGrantForm(grant);
+  try {
+    return grantClaims.parse(JSON.parse(Buffer.from(grant.slice('agrt_'.length).split('.', 1)[0]!, 'base64url').toString('utf8')));
+  } catch {
+    throw fail('invalid_grant');
+  }
 }
 
 /**

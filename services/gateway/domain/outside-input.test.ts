@@ -47,6 +47,22 @@ describe('JSON', () => {
   });
 });
 
+describe('exact numbers', () => {
+  const again = (text: string) => JSON.stringify(parseJson(Buffer.from(text), { exactNumbers: true }));
+
+  test.each(['9007199254740993', '1e400', '-1e400', '1e-400', '-0', '-0.0', '123456789012345678.5', '0.1234567890123456789', '4.9406564584124654e-324', '1.23456789012e-310', `${'9'.repeat(100)}`])(
+    '%s stays what it is, wherever it stands', (number) => {
+      expect(again(number)).toBe(number);
+      expect(again(`{"a":[${number},{"b":${number}}]}`)).toBe(`{"a":[${number},{"b":${number}}]}`);
+    });
+
+  test.each([['1e2', 100], ['1.50', 1.5], ['0.0e9', 0], ['100000000000000000000', 1e20], ['1.0000000000000000', 1], ['1E+2', 100], ['12345678901234567000', 12345678901234567000], ['0.1', 0.1]])(
+    '%s is the number %d', (text, number) => expect(parseJson(Buffer.from(`[${text}, 9007199254740993]`), { exactNumbers: true })).toEqual([number, expect.anything()]));
+
+  test('text with digits is text', () => expect(again('{"9007199254740993":"1e400 and -0"}')).toBe('{"9007199254740993":"1e400 and -0"}'));
+  test('without asking, numbers are JavaScript numbers', () => expect(parseJson(Buffer.from('[1e400]'))).toEqual([Infinity]));
+});
+
 describe('transfer headers', () => {
   test.each(['text/html', 'application/xhtml+xml', 'image/svg+xml', 'text/xml', 'application/javascript', 'multipart/x-mixed-replace', 'application/pdf'])(
     '%s is served as plain bytes', (type) => expect(safeType(type)).toBe('application/octet-stream'));

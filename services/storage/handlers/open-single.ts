@@ -4,14 +4,14 @@ import type { uploads } from '../../../shared/contracts/uploads.ts';
 import { fail } from '../../../shared/errors.ts';
 import { randomText } from '../../../shared/ids.ts';
 import type { Deps } from '../deps.ts';
-import { bytesAllowed, checkUnexpired } from '../domain/narrowing.ts';
-import { enterSingleLane } from './single-lane.ts';
+import { bytesAllowed } from '../domain/narrowing.ts';
+import { checkTimely, enterSingleLane } from './single-lane.ts';
 
 export const openSingle = (deps: Deps): Handler<typeof uploads.openSingle> =>
   async function openSingle(input) {
-    const { store, blobs, clock, limits } = deps;
+    const { store, blobs, limits } = deps;
     const { claims } = await enterSingleLane(deps, input, input.size);
-    checkUnexpired(claims, clock());
+    await checkTimely(deps, claims);
     // A plan that made a transfer by this lane is let through: its bytes decide whether this is the same request again.
     const key = randomText();
     if (!(await store.beginBlob(key, claims.planId, limits.blobIdle))) throw fail('plan_already_used');

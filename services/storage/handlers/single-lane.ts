@@ -4,7 +4,7 @@ import type { HeldRelease, PlanClaims } from '../../../shared/contracts/plans.ts
 import type { Described, narrowing } from '../../../shared/contracts/uploads.ts';
 import { fail } from '../../../shared/errors.ts';
 import type { Deps } from '../deps.ts';
-import { checkLane, nameAsDescribed, narrow } from '../domain/narrowing.ts';
+import { checkLane, isExpired, nameAsDescribed, narrow } from '../domain/narrowing.ts';
 import { hasContent, type Content, type NewTransfer, type Transfer } from '../domain/transfer.ts';
 import { readPlan } from './read-plan.ts';
 
@@ -26,6 +26,15 @@ export async function enterSingleLane({ keys }: Pick<Deps, 'keys'>, request: Sin
   if (claims.planId !== request.planId) throw fail('plan_mismatch', { detail: 'The plan has another id than the address.' });
   checkLane(claims, 'single');
   return { claims: nameAsDescribed(claims, request.described), release: narrow(claims, { ...request.narrowing, size }) };
+}
+
+/**
+ * Promise: a plan begins a transfer until its expiry, and the one that it made is answered again after that.
+ * @throws plan_expired
+ */
+export async function checkTimely({ store, clock }: Pick<Deps, 'store' | 'clock'>, claims: PlanClaims): Promise<void> {
+  const now = clock();
+  if (isExpired(claims, now) && !(await store.findTransferOfPlan(claims.planId))) throw fail('plan_expired');
 }
 
 /** Promise: bytes that do not have the digest they were promised with are not stored. */

@@ -4,17 +4,16 @@ import { crc32 } from 'node:zlib';
 import type { Handler } from '../../../shared/contract.ts';
 import type { uploads } from '../../../shared/contracts/uploads.ts';
 import type { Deps } from '../deps.ts';
-import { checkUnexpired } from '../domain/narrowing.ts';
 import { transferStored } from '../domain/sender-event.ts';
 import { releaseTransfer } from './release-transfer.ts';
-import { checkDigest, enterSingleLane, sameTransfer, transferOf } from './single-lane.ts';
+import { checkDigest, checkTimely, enterSingleLane, sameTransfer, transferOf } from './single-lane.ts';
 
 export const storeSmall = (deps: Deps): Handler<typeof uploads.storeSmall> =>
   async function storeSmall(input, context) {
     const { store, clock } = deps;
     const bytes = context.bytes ?? new Uint8Array();
     const lane = await enterSingleLane(deps, input, bytes.length);
-    checkUnexpired(lane.claims, clock());
+    await checkTimely(deps, lane.claims);
     const content = { size: bytes.length, crc32: crc32(bytes), sha256: createHash('sha256').update(bytes).digest('hex') };
     checkDigest(content.sha256, lane.claims.sha256, input.sha256);
 
