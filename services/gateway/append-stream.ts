@@ -1,14 +1,13 @@
 /** Appends a stream to an append upload, piece by piece: what came is stored even when its sender is lost in the middle. Pipes and resumable uploads come this way. */
 import type { Hash } from 'node:crypto';
 import type { Readable } from 'node:stream';
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { BlobWriter } from '../../shared/blobs/blobs.ts';
 import { appends, type AppendLease } from '../../shared/contracts/appends.ts';
 import type { WriteTicket, Written } from '../../shared/contracts/uploads.ts';
-import { Failure } from '../../shared/errors.ts';
 import type { Bus, CallContext } from '../../shared/rpc.ts';
 import { cutStream, type Cutting } from './cut-stream.ts';
 import { paceAfter } from './domain/piece-pace.ts';
+import { insist, isUnknown } from './insist.ts';
 
 export interface AppendDeps {
   readonly bus: Bus;
@@ -31,9 +30,6 @@ export interface AppendOptions {
 
 const defaultIdleMs = 60_000;
 const pieceBytes = 32 * 1024 ** 2;
-/** Recording is tried again while the lease lives: a service that restarts must not cost a sender its stream. */
-const againMs = 250;
-const unknownOutcomes: readonly string[] = ['deadline_exceeded', 'service_unavailable', 'overloaded'];
 
 /** What is stored so far, and where more goes. */
 interface Place {
@@ -88,23 +84,16 @@ interface Piece {
   readonly written: Written;
 }
 
-async function record(bus: Bus, { lease: { id, lease, seconds }, place, written }: Piece, { requestId, traceparent }: CallContext): Promise<Place> {
-  const until = Date.now() + seconds * 1_000;
-  for (;;) {
-    try {
-      return await bus.call(appends.recordPiece, { id, lease, offset: place.offset, key: place.ticket.key, written }, { requestId, traceparent });
-    } catch (error) {
-      if (!(error instanceof Failure) || !unknownOutcomes.includes(error.code) || Date.now() + againMs > until) throw error;
-      await sleep(againMs);
-    }
-  }
+function record(bus: Bus, { lease: { id, lease, seconds }, place, written }: Piece, { requestId, traceparent }: CallContext): Promise<Place> {
+  const piece = { id, lease, offset: place.offset, key: place.ticket.key, written };
+  return insist(() => bus.call(appends.recordPiece, piece, { requestId, traceparent }), seconds);
 }
 
 /** Says several times a lease that the writer is there. Once it is the writer no more, its source breaks off. */
 function keepLease(bus: Bus, { id, lease, seconds }: AppendLease, { requestId, traceparent }: CallContext, cutting: Cutting): NodeJS.Timeout {
   return setInterval(() => {
     bus.call(appends.keepLease, { id, lease }, { requestId, traceparent }).catch((error: unknown) => {
-      if (!(error instanceof Failure) || !unknownOutcomes.includes(error.code)) cutting.fail(error);
+      if (!isUnknown(error)) cutting.fail(error);
     });
   }, seconds * 1_000 / 4);
 }
