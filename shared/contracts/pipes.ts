@@ -12,7 +12,7 @@ const writer = { pipeId, lease: z.string() };
 /** Why a pipe ended without its last byte. */
 export const pipeEnds = ['sender_lost', 'sender_idle', 'too_large', 'digest_mismatch'] as const;
 
-const writeErrors = ['delete_token_required', 'invalid_delete_token', 'transfer_not_found', 'invalid_agent_credential', 'invalid_owner_credential', 'forbidden_origin', 'upload_state_conflict', 'payload_too_large'] as const;
+const writeErrors = ['delete_token_required', 'invalid_delete_token', 'transfer_not_found', 'invalid_agent_credential', 'invalid_owner_credential', 'forbidden_origin', 'upload_state_conflict', 'upload_expired', 'payload_too_large'] as const;
 
 export const pipes = defineContracts({
   createPipe: {

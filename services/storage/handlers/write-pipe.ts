@@ -16,6 +16,7 @@ export const openPipe = (deps: Deps): Handler<typeof pipes.openPipe> =>
     const pipe = await sentTransfer(deps, { id: pipeId, deleteToken }, context);
     const append = await deps.store.findAppend(pipeId);
     if (pipe.kind !== 'pipe' || !append) throw fail('transfer_not_found');
+    if (pipe.expiresAt.getTime() <= deps.clock()) throw fail('upload_expired');
     if (size !== undefined && size > append.maxBytes) throw fail('payload_too_large', { detail: `The pipe takes ${append.maxBytes} bytes.` });
     return takeLease(deps, { id: pipeId, once: true });
   };
