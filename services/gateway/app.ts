@@ -12,6 +12,7 @@ import type { Bus } from '../../shared/rpc.ts';
 import { followRoutes } from './allowed-methods.ts';
 import { requestIdOf } from './context.ts';
 import { parseJson } from './domain/json-body.ts';
+import type { FollowPipes } from './follow-pipes.ts';
 import { acceptBody, holdContinue } from './expect-continue.ts';
 import { authenticate } from './handlers/agent-auth.ts';
 import { fetchTransfer, headTransfer } from './handlers/fetch-transfer.ts';
@@ -23,6 +24,7 @@ import { mountPages } from './handlers/pages.ts';
 import { queryAudit } from './handlers/query-audit.ts';
 import { isRetired, retired } from './handlers/retired.ts';
 import { singleLane } from './handlers/single-lane.ts';
+import { writePipe } from './handlers/write-pipe.ts';
 import { uploadPart } from './handlers/upload-part.ts';
 import { mountContracts } from './mount.ts';
 import { describeInterface } from './openapi.ts';
@@ -37,6 +39,7 @@ export interface AppDeps {
   readonly bus: Bus;
   readonly uses: Uses;
   readonly blobs: BlobReader & BlobWriter;
+  readonly follows: FollowPipes;
   readonly log: Logger;
   readonly baseUrl: string;
   readonly version: string;
@@ -44,6 +47,9 @@ export interface AppDeps {
   readonly trustedProxies: readonly string[];
   /** Where requests to /mcp may come from, beside the exchange itself. */
   readonly mcp: McpDeps['mcp'];
+  /** Milliseconds that a fetch of a pipe waits for the first byte, and a pipe for another byte of its sender. */
+  readonly pipeWaitMs: number;
+  readonly pipeIdleMs: number;
   /** Absent when requests are not counted. */
   readonly rates?: Rates | undefined;
 }
@@ -122,6 +128,7 @@ async function mountByteRoutes(app: FastifyInstance, deps: AppDeps): Promise<voi
   app.addContentTypeParser('*', (_request, _payload, done) => done(null));
   app.put('/api/lane/single/:planId', { bodyLimit: Number.MAX_SAFE_INTEGER }, singleLane(deps));
   app.post('/api/upload/multipart/part', { bodyLimit: Number.MAX_SAFE_INTEGER }, uploadPart(deps));
+  app.put('/api/pipe/:pipeId', { bodyLimit: Number.MAX_SAFE_INTEGER }, writePipe(deps));
 }
 
 function useStrictJson(app: FastifyInstance): void {

@@ -6,6 +6,7 @@ import { openFsBlobs } from '../../shared/blobs/fs.ts';
 import { runService } from '../../shared/service.ts';
 import { baseUrlSettings, integerSetting, listSetting } from '../../shared/settings.ts';
 import { buildApp } from './app.ts';
+import { openFollowPipes } from './follow-pipes.ts';
 import { rateSettings, readRates } from './rate-settings.ts';
 import { openUses } from './uses.ts';
 
@@ -17,6 +18,9 @@ const settingsShape = {
   TRUSTED_PROXIES: listSetting(isAddressRange, 'must be addresses or CIDR ranges separated by commas'),
   MCP_ALLOWED_HOSTS: listSetting((name) => /^(\[[0-9a-f:.]+\]|[a-z0-9._-]+)$/.test(name), 'must be host names without ports, in small letters, separated by commas'),
   MCP_ALLOWED_ORIGINS: listSetting((origin) => /^[a-z][a-z0-9+.-]*:\/\/[^\s/]+$/.test(origin), 'must be origins such as https://app.example, separated by commas'),
+  // Shorter than an idle connection is kept.
+  PIPE_WAIT_SECONDS: integerSetting({ min: 1, max: 70, default: 60 }),
+  PIPE_IDLE_SECONDS: integerSetting({ min: 1, max: 70, default: 60 }),
   ...rateSettings,
 };
 
@@ -34,7 +38,10 @@ await runService('gateway', settingsShape, async ({ settings, bus, log }) => {
   const app = await buildApp({
     bus, log, uses, version,
     blobs: openFsBlobs(settings.BLOB_ROOT),
+    follows: openFollowPipes(bus),
     baseUrl: settings.BASE_URL,
+    pipeWaitMs: settings.PIPE_WAIT_SECONDS * 1_000,
+    pipeIdleMs: settings.PIPE_IDLE_SECONDS * 1_000,
     trustedProxies: settings.TRUSTED_PROXIES,
     mcp: { hosts: settings.MCP_ALLOWED_HOSTS, origins: settings.MCP_ALLOWED_ORIGINS },
     rates: readRates(settings),

@@ -1,11 +1,13 @@
 /** Every contract that the services serve, for what looks at all of them: the mount, the interface description, the tests. */
 import { agents } from './agents.ts';
+import { appends } from './appends.ts';
 import { audit } from './audit.ts';
 import { grants } from './grants.ts';
 import { groups } from './groups.ts';
 import { imports } from './imports.ts';
 import { owners } from './owners.ts';
 import { permissions } from './permissions.ts';
+import { pipes } from './pipes.ts';
 import { plans } from './plans.ts';
 import { rates } from './rates.ts';
 import { shares } from './shares.ts';
@@ -13,7 +15,7 @@ import { transfers } from './transfers.ts';
 import { uploads } from './uploads.ts';
 
 export const policyContracts = { ...plans, ...shares, ...grants, ...agents, ...groups, ...permissions, ...owners, ...rates };
-export const storageContracts = { ...uploads, ...transfers };
+export const storageContracts = { ...uploads, ...appends, ...pipes, ...transfers };
 export const auditContracts = { ...audit };
 export const importerContracts = { ...imports };
 

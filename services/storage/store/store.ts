@@ -1,9 +1,11 @@
 /** Everything that storage asks of its tables, as one object. */
 import type { Database } from '../../../shared/db.ts';
+import { appendsStore } from './appends.ts';
 import { blobsStore } from './blobs.ts';
 import { expiryStore } from './expiry.ts';
 import { operationsStore } from './operations.ts';
 import { partsStore } from './parts.ts';
+import { pipesStore } from './pipes.ts';
 import { settlementsStore } from './settlements.ts';
 import { transfersStore } from './transfers.ts';
 import { uploadsStore } from './uploads.ts';
@@ -15,6 +17,8 @@ export function openStore(database: Database) {
     ...transfersStore(database),
     ...uploadsStore(database),
     ...partsStore(database),
+    ...appendsStore(database),
+    ...pipesStore(database),
     ...blobsStore(database),
     ...operationsStore(database),
     ...settlementsStore(database),
