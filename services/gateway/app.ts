@@ -22,7 +22,10 @@ import { mountPages } from './handlers/pages.ts';
 import { queryAudit } from './handlers/query-audit.ts';
 import { isRetired, retired } from './handlers/retired.ts';
 import { singleLane } from './handlers/single-lane.ts';
+import { uploadForm } from './handlers/upload-form.ts';
 import { uploadPart } from './handlers/upload-part.ts';
+
+import type { Surfaces } from './legacy-surfaces.ts';
 import { mountContracts } from './mount.ts';
 import { describeInterface } from './openapi.ts';
 import { answerMalformed } from './malformed.ts';
@@ -41,6 +44,8 @@ export interface AppDeps {
   readonly version: string;
   /** Addresses of proxies whose X-Forwarded-For counts; CIDR ranges. A count of hops would be forgeable. */
   readonly trustedProxies: readonly string[];
+  /** The retired surfaces that work all the same. */
+  readonly legacy: Surfaces;
   /** Absent when requests are not counted. */
   readonly rates?: Rates | undefined;
 }
@@ -89,7 +94,7 @@ export async function buildApp(deps: AppDeps): Promise<FastifyInstance> {
   useStrictJson(app);
   mountRoutes(app, deps);
   await app.register(async (bytes) => mountByteRoutes(bytes, deps));
-  answerUnknown(app, baseUrl, methodsOf);
+  answerUnknown(app, deps, methodsOf);
   return app;
 }
 
@@ -120,6 +125,7 @@ async function mountByteRoutes(app: FastifyInstance, deps: AppDeps): Promise<voi
   app.addContentTypeParser('*', (_request, _payload, done) => done(null));
   app.put('/api/lane/single/:planId', { bodyLimit: Number.MAX_SAFE_INTEGER }, singleLane(deps));
   app.post('/api/upload/multipart/part', { bodyLimit: Number.MAX_SAFE_INTEGER }, uploadPart(deps));
+  if (deps.legacy.has('upload')) app.post('/api/upload', { bodyLimit: Number.MAX_SAFE_INTEGER }, uploadForm(deps));
 }
 
 function useStrictJson(app: FastifyInstance): void {
@@ -155,7 +161,7 @@ function requireOneHost({ raw }: FastifyRequest, reply: FastifyReply): void {
 }
 
 /** What no route serves: a retired surface, a known path with another method, or nothing. It is answered before its body is read, whatever that is. */
-function answerUnknown(app: FastifyInstance, baseUrl: string, methodsOf: (path: string) => string[]): void {
+function answerUnknown(app: FastifyInstance, { baseUrl, legacy }: AppDeps, methodsOf: (path: string) => string[]): void {
   const refuse = (request: FastifyRequest, reply: FastifyReply) => {
     const path = instanceOf(request);
     const methods = methodsOf(path);
@@ -163,7 +169,7 @@ function answerUnknown(app: FastifyInstance, baseUrl: string, methodsOf: (path: 
       void reply.header('Allow', methods.join(', '));
       return sendFailure(reply, fail('method_not_allowed'), baseUrl);
     }
-    return sendFailure(reply, isRetired(path) ? retired(baseUrl) : fail('route_not_found'), baseUrl);
+    return sendFailure(reply, isRetired(path, legacy) ? retired(baseUrl) : fail('route_not_found'), baseUrl);
   };
   app.setNotFoundHandler(refuse);
   app.addHook('onRequest', async (request, reply) => (request.is404 ? refuse(request, reply) : undefined));

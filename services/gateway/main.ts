@@ -6,6 +6,7 @@ import { openFsBlobs } from '../../shared/blobs/fs.ts';
 import { runService } from '../../shared/service.ts';
 import { baseUrlSettings, integerSetting } from '../../shared/settings.ts';
 import { buildApp } from './app.ts';
+import { legacySettings } from './legacy-surfaces.ts';
 import { rateSettings, readRates } from './rate-settings.ts';
 import { openUses } from './uses.ts';
 
@@ -20,6 +21,7 @@ const settingsShape = {
     .refine((ranges) => ranges.every(isAddressRange), 'must be addresses or CIDR ranges separated by commas')
     .default([]),
   ...rateSettings,
+  ...legacySettings,
 };
 
 const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as { version: string };
@@ -38,6 +40,7 @@ await runService('gateway', settingsShape, async ({ settings, bus, log }) => {
     blobs: openFsBlobs(settings.BLOB_ROOT),
     baseUrl: settings.BASE_URL,
     trustedProxies: settings.TRUSTED_PROXIES,
+    legacy: settings.LEGACY_SURFACES,
     rates: readRates(settings),
   });
   await app.listen({ host: settings.HOST, port: settings.PORT });

@@ -6,6 +6,7 @@ import { routePath } from './mount.ts';
 /** Routes without a contract. */
 const ownRoutes: Readonly<Record<string, RateClass | 'free'>> = {
   'PUT /api/lane/single/:planId': 'bytes',
+  'POST /api/upload': 'create',
   'HEAD /api/dl/:id': 'fetch',
   'GET /': 'page',
   'GET /docs': 'page',

@@ -29,7 +29,7 @@ import { leaseRequests } from './handlers/lease-requests.ts';
 import { finishOidc, startOidc, type Oidc } from './handlers/oidc.ts';
 import { changePassword, readSession, signIn, signOut, signOutEverywhere } from './handlers/owner-session.ts';
 import { listShares, revokeShare, updateShare } from './handlers/own-shares.ts';
-import { planTransfer } from './handlers/plan-transfer.ts';
+import { admitSender, planTransfer } from './handlers/plan-transfer.ts';
 import { readJwks } from './handlers/read-jwks.ts';
 import { resolveShare } from './handlers/resolve-share.ts';
 import { returnUse } from './handlers/return-use.ts';
@@ -105,6 +105,7 @@ await runService('policy', settingsShape, async ({ settings, bus, log }) => {
     contracts: { ...policyContracts, ...healthOf('policy') },
     handlers: {
       planTransfer: planTransfer(deps),
+      admitSender: admitSender(deps),
       hashPasscode: hashPasscode(deps),
       readJwks: readJwks(deps),
       resolveShare: resolveShare(deps),

@@ -22,6 +22,7 @@ import { finishPart } from './handlers/finish-part.ts';
 import { finishSingle } from './handlers/finish-single.ts';
 import { initUpload } from './handlers/init-upload.ts';
 import { openPart } from './handlers/open-part.ts';
+import { openPlace } from './handlers/open-place.ts';
 import { openSingle } from './handlers/open-single.ts';
 import { openTransfer } from './handlers/open-transfer.ts';
 import { keepTransfer } from './handlers/keep-transfer.ts';
@@ -63,6 +64,7 @@ await runService('storage', settingsShape, async ({ settings, bus, log }) => {
     handlers: {
       storeSmall: storeSmall(deps),
       openSingle: openSingle(deps),
+      openPlace: openPlace(deps),
       finishSingle: finishSingle(deps),
       abandonBlob: abandonBlob(deps),
       initUpload: initUpload(deps),

@@ -19,7 +19,7 @@ export interface LaneDeps {
 }
 
 /** Assets up to this size ride with the request and are stored in the row. */
-const smallUpTo = 32 * 1024;
+export const smallUpTo = 32 * 1024;
 
 interface Lane {
   readonly planId: string;

@@ -5,6 +5,7 @@ import { planHeader } from '../../../shared/contracts/plans.ts';
 import { uploads } from '../../../shared/contracts/uploads.ts';
 import { fail, failField } from '../../../shared/errors.ts';
 import { parseInput } from '../../../shared/rpc.ts';
+import { nameBadForm } from '../bad-form.ts';
 import { contextOf, header, soon } from '../context.ts';
 import { acceptBody } from '../expect-continue.ts';
 import { unknownParameter } from '../mount.ts';
@@ -26,17 +27,10 @@ export const uploadPart = (deps: LaneDeps) =>
     // A form's fields are in its body, so its sender may go on at once.
     if (request.isMultipart()) acceptBody(reply);
     const stored = request.isMultipart()
-      ? readForm(request).then((part) => storePart(deps, reply, part)).catch(nameBadForm)
+      ? readForm(request).then((part) => storePart(deps, reply, part)).catch(nameBadForm('a whole form with uploadId, partNumber and one file'))
       : storePart(deps, reply, readRaw(request));
     return reply.code(200).send(await stored);
   };
-
-/** What the parser of forms throws is the sender's to mend: plain errors and codes of its own. Anything else goes on as it is. */
-function nameBadForm(error: unknown): never {
-  const { name, code, message } = error as { name?: string; code?: unknown; message?: string };
-  const isOfParser = typeof code === 'string' ? code.startsWith('FST_') : code === undefined && name === 'Error';
-  throw isOfParser ? failField('body', `must be a whole form with uploadId, partNumber and one file (${message})`) : error;
-}
 
 async function storePart({ bus, blobs, baseUrl }: LaneDeps, reply: FastifyReply, part: Part) {
   const { request } = reply;

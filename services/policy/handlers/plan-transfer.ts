@@ -19,7 +19,7 @@ type Plan = OutputOf<typeof plans.planTransfer>;
 export const planTransfer = (deps: Deps): Handler<typeof plans.planTransfer> =>
   async function planTransfer(input, context) {
     const { limits, store, publish, clock, keys } = deps;
-    if (context.caller.type === 'anonymous' && !limits.anonymousCreate) throw fail('agent_auth_required');
+    checkMayCreate(deps, context.caller);
     const { passcode, ...asked } = input;
     const route = chooseRoute(input, limits.transfer);
     return replayOr(deps, {
@@ -39,6 +39,16 @@ export const planTransfer = (deps: Deps): Handler<typeof plans.planTransfer> =>
       },
     });
   };
+
+export const admitSender = (deps: Deps): Handler<typeof plans.admitSender> =>
+  async function admitSender(_input, { caller }) {
+    checkMayCreate(deps, caller);
+    return { maxBytes: deps.limits.transfer.maxBytes };
+  };
+
+function checkMayCreate({ limits }: Deps, caller: Caller): void {
+  if (caller.type === 'anonymous' && !limits.anonymousCreate) throw fail('agent_auth_required');
+}
 
 /** The defaults of the group that is named. A group is there for its owner and the owner's agents; to anybody else it does not exist. */
 async function defaultsOf({ store }: Pick<Deps, 'store'>, { agentGroupId }: Wanted, caller: Caller): Promise<PolicyDefaults | undefined> {

@@ -26,9 +26,13 @@ export function checkLane(claims: PlanClaims, lane: Lane): void {
   if (claims.lane !== lane && !claims.fallback.includes(lane)) throw fail('plan_mismatch', { detail: `The plan is for the ${claims.lane} lane.` });
 }
 
+export function isExpired(claims: PlanClaims, now: number): boolean {
+  return claims.exp * 1_000 <= now;
+}
+
 /** Promise: a plan begins a transfer until its `expiresAt`. */
 export function checkUnexpired(claims: PlanClaims, now: number): void {
-  if (claims.exp * 1_000 <= now) throw fail('plan_expired');
+  if (isExpired(claims, now)) throw fail('plan_expired');
 }
 
 /**
