@@ -100,7 +100,7 @@ export async function buildApp(deps: AppDeps): Promise<FastifyInstance> {
 
 function mountRoutes(app: FastifyInstance, deps: AppDeps): void {
   const { bus, baseUrl } = deps;
-  const openapi = describeInterface(baseUrl, deps.version);
+  const openapi = describeInterface(deps);
   mountContracts(app, Object.values(allContracts) as Named[], { bus, baseUrl });
   mountPages(app, { bus, baseUrl, openapi });
   app.post('/api/owner/session', openSession({ bus, baseUrl }));

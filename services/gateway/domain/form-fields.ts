@@ -67,14 +67,17 @@ function joinLabels(one: object, other: object): object {
   return both;
 }
 
-/** Gives a failure that names fields of a plan the names that its sender used; `others` has those that are no policy fields. */
-export function respell(error: unknown, texts: Texts, others: Readonly<Record<string, string>>): unknown {
-  if (!(error instanceof Failure) || !error.details.errors) return error;
-  const sent = [...texts.keys()].flatMap((name) => (isPolicyField(name) ? [[known[name]![0], name]] : []));
-  const names = new Map([...Object.entries(known).map(([name, [field]]) => [field, name]), ...sent, ...Object.entries(others)] as [string, string][]);
-  const errors = error.details.errors.map(({ path, message }) => {
-    const [field = '', ...below] = path.split('.');
-    return { path: [names.get(field) ?? field, ...below].join('.'), message };
-  });
-  return fail(error.code, { ...error.details, errors, detail: `${errors[0]!.path}: ${errors[0]!.message}` }, error);
+/** Throws a failure that names fields of a plan with the names that their sender used; `others` has those that are no policy fields. */
+export function respell(texts: Texts, others: Readonly<Record<string, string>>) {
+  const names = new Map(Object.entries(known).map(([name, [field]]) => [field, name]));
+  for (const name of texts.keys()) names.set(known[name]![0], name);
+  for (const [field, name] of Object.entries(others)) names.set(field, name);
+  return (error: unknown): never => {
+    if (!(error instanceof Failure) || !error.details.errors) throw error;
+    const errors = error.details.errors.map(({ path, message }) => {
+      const [field = '', ...below] = path.split('.');
+      return { path: [names.get(field) ?? field, ...below].join('.'), message };
+    });
+    throw fail(error.code, { ...error.details, errors, detail: `${errors[0]!.path}: ${errors[0]!.message}` }, error);
+  };
 }

@@ -54,7 +54,7 @@ export const uploadForm = (deps: LaneDeps) =>
       return reply.code(201).send(await storeFile(deps, form, context));
     } catch (error) {
       if (form.key !== undefined) abandon(deps.bus, form.key, context);
-      throw respell(error, form.texts, fileFields);
+      throw error;
     }
   };
 
@@ -81,7 +81,7 @@ async function takeFile(deps: LaneDeps, form: Form, piece: MultipartFile, { requ
   if (form.file) throw failField('file', 'must be given once');
   if (!piece.filename) throw failField('file', 'must have a filename');
   form.file = { filename: piece.filename, mimeType: piece.mimetype };
-  planInput(form);
+  await planInput(form);
   if ((declaredLength(request) ?? Infinity) <= smallUpTo) form.bytes = await readBody(piece.file, smallUpTo);
   else await writeFile(deps, form, piece, { context, maxBytes });
 }
@@ -96,7 +96,7 @@ async function writeFile({ bus, blobs }: LaneDeps, form: Form, { file }: Multipa
 }
 
 /** What is asked of a plan. Checked here as well, since an answer must not wait for a file that is stored in vain. */
-function planInput({ texts, file }: Form, content: { size?: number; sha256?: string } = {}): InputOf<typeof plans.planTransfer> {
+async function planInput({ texts, file }: Form, content: { size?: number; sha256?: string } = {}): Promise<InputOf<typeof plans.planTransfer>> {
   return parseInput(plans.planTransfer, { ...readPolicyTexts(texts), ...file, lane: 'single', ...content }) as InputOf<typeof plans.planTransfer>;
 }
 
@@ -106,7 +106,8 @@ async function storeFile({ bus }: LaneDeps, form: Form, context: CallContext) {
   const size = bytes?.length ?? written!.size;
   const sha256 = bytes && context.operationId !== undefined ? createHash('sha256').update(bytes).digest('hex') : written?.sha256;
   const after = soon(context);
-  const { planId, plan } = await bus.call(plans.planTransfer, planInput(form, { ...(size > 0 && { size }), ...(sha256 && { sha256 }) }), after);
+  const asked = await planInput(form, { ...(size > 0 && { size }), ...(sha256 && { sha256 }) });
+  const { planId, plan } = await bus.call(plans.planTransfer, asked, after).catch(respell(form.texts, fileFields));
   const lane = { planId, plan, narrowing: {} };
   return bytes
     ? bus.call(uploads.storeSmall, lane, withoutSender(after), bytes)
