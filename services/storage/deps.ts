@@ -14,6 +14,8 @@ export interface Deps {
   readonly clock: Clock;
   readonly digests: Digests;
   readonly settled: Settled;
+  /** Tells whoever follows a pipe that something came, or that it ended. Nobody counts on it: followers also look by themselves. */
+  readonly wakePipe: (id: string) => void;
   readonly keys: {
     readonly deleteToken: readonly Buffer[];
     readonly plan: readonly PlanKey[];
@@ -28,6 +30,8 @@ export interface Deps {
     readonly settleAfter: number;
     /** Without a write after which an unfinished file is given up. */
     readonly blobIdle: number;
+    /** Without a word from the writer of an append upload after which it is taken for gone. */
+    readonly appendLease: number;
     /** For which a removed file may still be asked for by an open ticket. */
     readonly ticketGrace: number;
     /** For which ended transfers and uploads are remembered, so that replays find their answer. */

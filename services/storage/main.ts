@@ -7,6 +7,7 @@ import { healthOf } from '../../shared/contracts/health.ts';
 import { openDatabase, type Database } from '../../shared/db.ts';
 import { identifyBy } from '../../shared/identify.ts';
 import { startRelay } from '../../shared/outbox.ts';
+import { announcePipe } from '../../shared/pipe-wakes.ts';
 import { serve, type Bus } from '../../shared/rpc.ts';
 import { runService } from '../../shared/service.ts';
 import { baseUrlSettings, databaseSettings, integerSetting, secretSettings } from '../../shared/settings.ts';
@@ -15,6 +16,7 @@ import { deriveKeys, derivePlanKeys } from '../../shared/tokens.ts';
 import type { Deps } from './deps.ts';
 import { makeDigests } from './digests.ts';
 import { abandonBlob } from './handlers/abandon-blob.ts';
+import { keepLease, recordPiece, releaseLease } from './handlers/append-pieces.ts';
 import { abortUpload } from './handlers/abort-upload.ts';
 import { completeUpload } from './handlers/complete-upload.ts';
 import { deleteTransfer } from './handlers/delete-transfer.ts';
@@ -44,6 +46,7 @@ const settingsShape = {
   SWEEP_SECONDS: integerSetting({ min: 1, max: 3_600, default: 5 }),
   SETTLE_AFTER_SECONDS: integerSetting({ min: 1, max: 3_600, default: 10 }),
   BLOB_IDLE_SECONDS: integerSetting({ min: 1, max: day, default: 120 }),
+  APPEND_LEASE_SECONDS: integerSetting({ min: 2, max: 600, default: 15 }),
   TICKET_GRACE_SECONDS: integerSetting({ min: 1, max: day, default: 120 }),
   KEEP_ENDED_SECONDS: integerSetting({ min: 1, max: 30 * day, default: 2 * day }),
   REQUEST_LIMIT: integerSetting({ min: 1, max: 100_000, default: 512 }),
@@ -73,6 +76,9 @@ await runService('storage', settingsShape, async ({ settings, bus, log }) => {
       completeUpload: completeUpload(deps),
       abortUpload: abortUpload(deps),
       readUploadStatus: readUploadStatus(deps),
+      recordPiece: recordPiece(deps),
+      keepLease: keepLease(deps),
+      releaseLease: releaseLease(deps),
       openTransfer: openTransfer(deps),
       deleteTransfer: deleteTransfer(deps),
       keepTransfer: keepTransfer(deps),
@@ -103,6 +109,7 @@ function makeDeps(settings: Settings, database: Database, bus: Bus): Deps {
     clock: systemClock,
     digests: makeDigests(blobs),
     settled: makeSettled(),
+    wakePipe: (id) => announcePipe(bus, id),
     keys: {
       deleteToken: deriveKeys(settings.AEX_SECRET, 'delete token'),
       requestDigest: deriveKeys(settings.AEX_SECRET, 'request digest'),
@@ -113,6 +120,7 @@ function makeDeps(settings: Settings, database: Database, bus: Bus): Deps {
       uploadTtl: settings.UPLOAD_TTL_SECONDS,
       settleAfter: settings.SETTLE_AFTER_SECONDS,
       blobIdle: settings.BLOB_IDLE_SECONDS,
+      appendLease: settings.APPEND_LEASE_SECONDS,
       ticketGrace: settings.TICKET_GRACE_SECONDS,
       keepEnded: settings.KEEP_ENDED_SECONDS,
     },

@@ -27,6 +27,7 @@ export function sweepSteps(deps: Deps): SweepSteps {
     removeGarbage: () => untilDone(() => removeGarbage(deps)),
     forgetRemoved: () => untilDone(() => forgetRemoved(deps)),
     purgeParts: () => untilDone(() => store.purgeParts(limits.keepEnded, batchSize)),
+    purgeAppends: () => untilDone(() => store.purgeAppends(limits.keepEnded, batchSize)),
     purgeUploads: () => untilDone(() => store.purgeUploads(limits.keepEnded, batchSize)),
     purgeOperations: () => untilDone(() => store.purgeOperations(limits.keepEnded, batchSize)),
     purgeTransfers: () => untilDone(() => store.purgeTransfers(limits.keepEnded, batchSize)),

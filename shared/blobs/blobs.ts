@@ -12,6 +12,8 @@ export interface WriteOptions {
   readonly sha256: boolean;
   /** Milliseconds without a byte from the source after which it is given up; 60,000 when absent. */
   readonly idleMs?: number;
+  /** Whether an earlier write to the same blob was reported done: its name is safe already. */
+  readonly continues?: boolean;
 }
 
 export interface BlobWriter {
@@ -49,6 +51,8 @@ export interface Slot {
 }
 
 export interface BlobStore {
+  /** Whether a blob may grow by writes one after the other. Where it may not, every piece is a blob of its own. */
+  readonly growsInPlace: boolean;
   /** Makes the place ready and answers the ticket for it. Only storage makes places, so nothing exists that its table does not know. */
   ticketToWrite(slot: Slot): Promise<WriteTicket>;
   /** Removes a blob; one that is not there is good too. */

@@ -31,7 +31,7 @@ export function fsWriter(root: string, budget: MemoryBudget): BlobWriter {
         try {
           const written = await pour(source, handle, ticket, options, budget);
           // The row that makes these bytes count is written after this.
-          await Promise.all([handle.datasync(), syncFolder(dirname(path))]);
+          await Promise.all([handle.datasync(), options.continues ? undefined : syncFolder(dirname(path))]);
           return written;
         } finally {
           await handle.close();

@@ -18,6 +18,7 @@ export function openFsBlobs(root: string): BlobDriver {
 
 function fsStore(root: string): BlobStore {
   return {
+    growsInPlace: true,
     async ticketToWrite({ key, offset, maxBytes }) {
       await makeFile(pathOf(root, key));
       return { driver: 'fs', key, offset, maxBytes };

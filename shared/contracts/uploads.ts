@@ -26,7 +26,7 @@ export const writeTicket = z.strictObject({
 export type WriteTicket = z.output<typeof writeTicket>;
 
 /** What the gateway saw while it wrote. */
-const written = z.strictObject({
+export const written = z.strictObject({
   size: z.int().min(0),
   crc32: z.int().min(0),
   sha256: fields.sha256.optional(),

@@ -1,5 +1,6 @@
 /** Everything that storage asks of its tables, as one object. */
 import type { Database } from '../../../shared/db.ts';
+import { appendsStore } from './appends.ts';
 import { blobsStore } from './blobs.ts';
 import { expiryStore } from './expiry.ts';
 import { operationsStore } from './operations.ts';
@@ -15,6 +16,7 @@ export function openStore(database: Database) {
     ...transfersStore(database),
     ...uploadsStore(database),
     ...partsStore(database),
+    ...appendsStore(database),
     ...blobsStore(database),
     ...operationsStore(database),
     ...settlementsStore(database),
