@@ -7,15 +7,15 @@ import { uploads, type Written } from '../../../shared/contracts/uploads.ts';
 import type { InputOf } from '../../../shared/contract.ts';
 import { fail, failField, Failure } from '../../../shared/errors.ts';
 import { parseInput, type CallContext } from '../../../shared/rpc.ts';
-import { nameBadForm } from '../bad-form.ts';
 import { contextOf, soon } from '../context.ts';
 import { isPolicyField, readPolicyTexts, respell } from '../domain/form-fields.ts';
 import { acceptBody } from '../expect-continue.ts';
+import { nameBadForm, partsOfForm } from '../form-parts.ts';
 import { declaredLength, readBody } from '../request-body.ts';
 import { abandon, smallUpTo, type LaneDeps } from './single-lane.ts';
 
 /** Fields are few, and the longest is metadata with every character escaped. A second file is let through to be refused by name. */
-const limits = { fields: 16, fieldSize: 64 * 1024, files: 2, fileSize: Infinity };
+const limits = { fields: 16, fieldSize: 64 * 1024, files: 2 };
 
 /** More than all fields and the lines between them can have. */
 const besideFile = 2 * 1024 ** 2;
@@ -59,7 +59,7 @@ export const uploadForm = (deps: LaneDeps) =>
   };
 
 async function readForm(deps: LaneDeps, form: Form, sending: Sending): Promise<void> {
-  for await (const piece of sending.request.parts({ limits })) {
+  for await (const piece of partsOfForm(sending.request, limits)) {
     if (piece.type === 'field') takeField(form, piece);
     else await takeFile(deps, form, piece, sending);
   }
@@ -81,7 +81,7 @@ async function takeFile(deps: LaneDeps, form: Form, piece: MultipartFile, { requ
   if (form.file) throw failField('file', 'must be given once');
   if (!piece.filename) throw failField('file', 'must have a filename');
   form.file = { filename: piece.filename, mimeType: piece.mimetype };
-  await planInput(form);
+  await planInput(form).catch(respell(form.texts, fileFields));
   if ((declaredLength(request) ?? Infinity) <= smallUpTo) form.bytes = await readBody(piece.file, smallUpTo);
   else await writeFile(deps, form, piece, { context, maxBytes });
 }
@@ -106,8 +106,9 @@ async function storeFile({ bus }: LaneDeps, form: Form, context: CallContext) {
   const size = bytes?.length ?? written!.size;
   const sha256 = bytes && context.operationId !== undefined ? createHash('sha256').update(bytes).digest('hex') : written?.sha256;
   const after = soon(context);
-  const asked = await planInput(form, { ...(size > 0 && { size }), ...(sha256 && { sha256 }) });
-  const { planId, plan } = await bus.call(plans.planTransfer, asked, after).catch(respell(form.texts, fileFields));
+  const { planId, plan } = await planInput(form, { ...(size > 0 && { size }), ...(sha256 && { sha256 }) })
+    .then((asked) => bus.call(plans.planTransfer, asked, after))
+    .catch(respell(form.texts, fileFields));
   const lane = { planId, plan, narrowing: {} };
   return bytes
     ? bus.call(uploads.storeSmall, lane, withoutSender(after), bytes)

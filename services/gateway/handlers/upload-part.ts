@@ -5,9 +5,9 @@ import { planHeader } from '../../../shared/contracts/plans.ts';
 import { uploads } from '../../../shared/contracts/uploads.ts';
 import { fail, failField } from '../../../shared/errors.ts';
 import { parseInput } from '../../../shared/rpc.ts';
-import { nameBadForm } from '../bad-form.ts';
 import { contextOf, header, soon } from '../context.ts';
 import { acceptBody } from '../expect-continue.ts';
+import { nameBadForm, partsOfForm } from '../form-parts.ts';
 import { unknownParameter } from '../mount.ts';
 import { contentDigest } from '../domain/transfer-headers.ts';
 import { declaredLength } from '../request-body.ts';
@@ -71,7 +71,7 @@ function readRaw(request: FastifyRequest): Part {
 /** A form streams: its fields must come before its file, or be in the query. */
 async function readForm(request: FastifyRequest): Promise<Part> {
   const fields: Record<string, unknown> = { ...(request.query as object) };
-  for await (const piece of request.parts({ limits: { fields: 4, files: 1, fieldSize: 1_024, fileSize: Infinity } })) {
+  for await (const piece of partsOfForm(request, { fields: 4, files: 1, fieldSize: 1_024 })) {
     if (piece.type === 'field') {
       if (piece.fieldname !== 'uploadId' && piece.fieldname !== 'partNumber') throw failField(piece.fieldname, 'unknown field');
       fields[piece.fieldname] = piece.value;
