@@ -22,6 +22,7 @@ import { mountPages } from './handlers/pages.ts';
 import { queryAudit } from './handlers/query-audit.ts';
 import { isRetired, retired } from './handlers/retired.ts';
 import { singleLane } from './handlers/single-lane.ts';
+import { tus } from './handlers/tus.ts';
 import { uploadForm } from './handlers/upload-form.ts';
 import { uploadPart } from './handlers/upload-part.ts';
 
@@ -125,7 +126,15 @@ async function mountByteRoutes(app: FastifyInstance, deps: AppDeps): Promise<voi
   app.addContentTypeParser('*', (_request, _payload, done) => done(null));
   app.put('/api/lane/single/:planId', { bodyLimit: Number.MAX_SAFE_INTEGER }, singleLane(deps));
   app.post('/api/upload/multipart/part', { bodyLimit: Number.MAX_SAFE_INTEGER }, uploadPart(deps));
+  mountLegacy(app, deps);
+}
+
+function mountLegacy(app: FastifyInstance, deps: AppDeps): void {
   if (deps.legacy.has('upload')) app.post('/api/upload', { bodyLimit: Number.MAX_SAFE_INTEGER }, uploadForm(deps));
+  if (!deps.legacy.has('tus')) return;
+  const route = { bodyLimit: Number.MAX_SAFE_INTEGER, handler: tus(deps) };
+  for (const method of ['OPTIONS', 'POST']) app.route({ ...route, method, url: '/api/tus' });
+  for (const method of ['OPTIONS', 'HEAD', 'PATCH', 'DELETE']) app.route({ ...route, method, url: '/api/tus/:uploadId' });
 }
 
 function useStrictJson(app: FastifyInstance): void {

@@ -29,6 +29,7 @@ import { openSingle } from './handlers/open-single.ts';
 import { openTransfer } from './handlers/open-transfer.ts';
 import { keepTransfer } from './handlers/keep-transfer.ts';
 import { readUploadStatus } from './handlers/read-upload-status.ts';
+import { abortResumable, beginResumable, continueResumable, declareSize, finishResumable, readResumable } from './handlers/resumables.ts';
 import { storeSmall } from './handlers/store-small.ts';
 import { makeSettled } from './settled.ts';
 import { openStore } from './store/store.ts';
@@ -76,6 +77,12 @@ await runService('storage', settingsShape, async ({ settings, bus, log }) => {
       completeUpload: completeUpload(deps),
       abortUpload: abortUpload(deps),
       readUploadStatus: readUploadStatus(deps),
+      beginResumable: beginResumable(deps),
+      readResumable: readResumable(deps),
+      declareSize: declareSize(deps),
+      continueResumable: continueResumable(deps),
+      finishResumable: finishResumable(deps),
+      abortResumable: abortResumable(deps),
       recordPiece: recordPiece(deps),
       keepLease: keepLease(deps),
       releaseLease: releaseLease(deps),

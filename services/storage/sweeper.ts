@@ -20,6 +20,7 @@ export function sweepSteps(deps: Deps): SweepSteps {
   return {
     recordSettled: () => recordSettled(deps),
     expireUploads: () => untilDone(() => store.expireUploads(event('upload.expired'), batchSize)),
+    expireResumables: () => untilDone(() => store.expireResumables(event('upload.expired'), batchSize)),
     expireTransfers: () => untilDone(() => store.expireTransfers(event('transfer.expired'), batchSize)),
     createShares: () => createShares(deps),
     endShares: () => endShares(deps),
@@ -28,6 +29,7 @@ export function sweepSteps(deps: Deps): SweepSteps {
     forgetRemoved: () => untilDone(() => forgetRemoved(deps)),
     purgeParts: () => untilDone(() => store.purgeParts(limits.keepEnded, batchSize)),
     purgeAppends: () => untilDone(() => store.purgeAppends(limits.keepEnded, batchSize)),
+    purgeResumables: () => untilDone(() => store.purgeResumables(limits.keepEnded, batchSize)),
     purgeUploads: () => untilDone(() => store.purgeUploads(limits.keepEnded, batchSize)),
     purgeOperations: () => untilDone(() => store.purgeOperations(limits.keepEnded, batchSize)),
     purgeTransfers: () => untilDone(() => store.purgeTransfers(limits.keepEnded, batchSize)),

@@ -8,12 +8,13 @@ import { owners } from './owners.ts';
 import { permissions } from './permissions.ts';
 import { plans } from './plans.ts';
 import { rates } from './rates.ts';
+import { resumables } from './resumables.ts';
 import { shares } from './shares.ts';
 import { transfers } from './transfers.ts';
 import { uploads } from './uploads.ts';
 
 export const policyContracts = { ...plans, ...shares, ...grants, ...agents, ...groups, ...permissions, ...owners, ...rates };
-export const storageContracts = { ...uploads, ...appends, ...transfers };
+export const storageContracts = { ...uploads, ...appends, ...resumables, ...transfers };
 export const auditContracts = { ...audit };
 
 export const allContracts = { ...policyContracts, ...storageContracts, ...auditContracts };

@@ -5,6 +5,7 @@ import { blobsStore } from './blobs.ts';
 import { expiryStore } from './expiry.ts';
 import { operationsStore } from './operations.ts';
 import { partsStore } from './parts.ts';
+import { resumablesStore } from './resumables.ts';
 import { settlementsStore } from './settlements.ts';
 import { transfersStore } from './transfers.ts';
 import { uploadsStore } from './uploads.ts';
@@ -17,6 +18,7 @@ export function openStore(database: Database) {
     ...uploadsStore(database),
     ...partsStore(database),
     ...appendsStore(database),
+    ...resumablesStore(database),
     ...blobsStore(database),
     ...operationsStore(database),
     ...settlementsStore(database),
