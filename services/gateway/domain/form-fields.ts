@@ -53,7 +53,7 @@ export function readPolicyTexts(texts: Texts): Record<string, unknown> {
   const fields: Record<string, unknown> = {};
   for (const [name, text] of texts) {
     const [field, read] = known[name]!;
-    if (text === '') throw failField(name, 'must not be empty');
+    if (text === '' || text === null) throw failField(name, 'must not be empty');
     const value = read(text, name);
     fields[field] = field in fields ? joinLabels(fields[field] as object, value as object) : value;
   }

@@ -120,8 +120,7 @@ function toldShare(share: AnswerOf<typeof resumables.finishResumable>): Told {
 async function tellMore(reply: FastifyReply, { known }: TusStore, finish: () => Promise<Told>): Promise<void> {
   if (!known) return;
   if (known.metadata !== undefined) void reply.header('Upload-Metadata', known.metadata);
-  void reply.header('Upload-Expires', new Date(known.expiresAt).toUTCString());
-  if (known.offset !== known.size) return;
+  if (known.offset !== known.size) return void reply.header('Upload-Expires', new Date(known.expiresAt).toUTCString());
   const { 'Content-Type': _none, ...headers } = (await finish()).headers;
   void reply.headers(headers);
 }
