@@ -10,6 +10,7 @@ import { parseInput, type CallContext } from '../../shared/rpc.ts';
 import type { InputOf } from '../../shared/contract.ts';
 import { appendStream, releaseLease, type AppendDeps } from './append-stream.ts';
 import { header } from './context.ts';
+import { readPasscode } from './domain/credential.ts';
 import { isPolicyField, readPolicyTexts, respell } from './domain/form-fields.ts';
 import { readChecksum, type Checksum } from './domain/tus-checksum.ts';
 import { acceptBody } from './expect-continue.ts';
@@ -18,7 +19,7 @@ import { acceptBody } from './expect-continue.ts';
 const quietMs = 1_000;
 
 /** The names of what a plan says of the file, as a TUS client says it. */
-const fileFields = { filename: 'filename', mimeType: 'filetype', size: 'Upload-Length' };
+const fileFields = { filename: 'filename', mimeType: 'filetype', size: 'Upload-Length', passcode: 'X-Share-Passcode' };
 
 type Metadata = Readonly<Record<string, string | null>>;
 
@@ -39,9 +40,11 @@ export class TusStore extends DataStore {
 
   override async create(upload: Upload): Promise<Upload> {
     const { bus } = this.#deps;
-    const asked = planInput(upload);
-    const { plan } = await asked.then((input) => bus.call(plans.planTransfer, input, this.#context)).catch(respell(textsOf(upload.metadata), fileFields));
-    const metadata = header(this.#reply.request, 'upload-metadata');
+    const { request } = this.#reply;
+    const { plan } = await planInput(upload, header(request, 'x-share-passcode'))
+      .then((asked) => bus.call(plans.planTransfer, asked, this.#context))
+      .catch(respell(textsOf(upload.metadata), fileFields));
+    const metadata = header(request, 'upload-metadata');
     const { credential: _sender, operationId: _operation, ...context } = this.#context;
     this.known = await bus.call(resumables.beginResumable, { plan, ...(upload.size !== undefined && { size: upload.size }), ...(metadata && { metadata }) }, context);
     // The id is for storage to give; the server reads it from here on.
@@ -101,13 +104,13 @@ function textsOf(metadata: Metadata = {}): Map<string, unknown> {
   return new Map(Object.entries(metadata).filter(([name]) => isPolicyField(name)));
 }
 
-async function planInput({ size, metadata }: Upload): Promise<InputOf<typeof plans.planTransfer>> {
+async function planInput({ size, metadata }: Upload, passcode: string | undefined): Promise<InputOf<typeof plans.planTransfer>> {
   const texts = textsOf(metadata);
   // What is in the metadata is kept and repeated as it came.
-  if (texts.has('passcode')) throw failField('passcode', 'is not taken here, where it would be kept readable');
+  if (texts.has('passcode')) throw failField('passcode', 'belongs in the header X-Share-Passcode');
   const { filename, name, filetype } = (metadata ?? {}) as Metadata;
   return parseInput(plans.planTransfer, {
-    ...readPolicyTexts(texts),
+    ...readPolicyTexts(texts), ...(passcode !== undefined && { passcode: readPasscode(passcode) }),
     filename: filename ?? name ?? 'upload', ...(filetype && { mimeType: filetype }),
     ...(size !== undefined && size > 0 ? { size, lane: 'multipart' } : { lane: 'single' }),
   }) as InputOf<typeof plans.planTransfer>;

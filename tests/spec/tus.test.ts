@@ -301,6 +301,15 @@ describe('what the protocol does not allow', () => {
     expectRefusal(await lane.create({ 'upload-length': '5', 'upload-metadata': metadataOf({ filename: 'a', ...words }) }), 400, 'invalid_request', name);
   });
 
+  test('a passcode comes in a header of its own, since the metadata is kept as it came', async () => {
+    const headers = { 'x-share-passcode': 'öpen sesame' };
+    const asBytes = { 'x-share-passcode': Buffer.from(headers['x-share-passcode']).toString('latin1') };
+    const { json } = await lane.create({ 'upload-length': '5' }, { headers: asBytes }, hello);
+    expectRefusal(await own.exchange.call(json.downloadUrl), 401, 'passcode_required');
+    expect((await own.exchange.must(json.downloadUrl, { headers: asBytes })).text).toBe('hello');
+    expectRefusal(await lane.create({ 'upload-length': '5' }, { headers: { 'x-share-passcode': 'abc' } }), 400, 'invalid_request', 'X-Share-Passcode');
+  });
+
   test('a policy field without a value is no absent one', async () => {
     expectRefusal(await lane.create({ 'upload-length': '5', 'upload-metadata': 'allowed_agent_ids' }), 400, 'invalid_request', 'allowed_agent_ids');
   });
