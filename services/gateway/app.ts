@@ -25,7 +25,11 @@ import { queryAudit } from './handlers/query-audit.ts';
 import { isRetired, retired } from './handlers/retired.ts';
 import { singleLane } from './handlers/single-lane.ts';
 import { writePipe } from './handlers/write-pipe.ts';
+import { tus } from './handlers/tus.ts';
+import { uploadForm } from './handlers/upload-form.ts';
 import { uploadPart } from './handlers/upload-part.ts';
+
+import type { Surfaces } from './legacy-surfaces.ts';
 import { mountContracts } from './mount.ts';
 import { describeInterface } from './openapi.ts';
 import { answerMalformed } from './malformed.ts';
@@ -50,6 +54,8 @@ export interface AppDeps {
   /** Milliseconds that a fetch of a pipe waits for the first byte, and a pipe for another byte of its sender. */
   readonly pipeWaitMs: number;
   readonly pipeIdleMs: number;
+  /** The retired surfaces that work all the same. */
+  readonly legacy: Surfaces;
   /** Absent when requests are not counted. */
   readonly rates?: Rates | undefined;
 }
@@ -97,13 +103,13 @@ export async function buildApp(deps: AppDeps): Promise<FastifyInstance> {
   mountRoutes(app, deps);
   await app.register(async (bytes) => mountByteRoutes(bytes, deps));
   await app.register(async (mcp) => mountMcp(mcp, deps));
-  answerUnknown(app, baseUrl, methodsOf);
+  answerUnknown(app, deps, methodsOf);
   return app;
 }
 
 function mountRoutes(app: FastifyInstance, deps: AppDeps): void {
   const { bus, baseUrl } = deps;
-  const openapi = describeInterface(baseUrl, deps.version);
+  const openapi = describeInterface(deps);
   mountContracts(app, Object.values(allContracts) as Named[], { bus, baseUrl });
   mountPages(app, { bus, baseUrl, openapi });
   app.post('/api/owner/session', openSession({ bus, baseUrl }));
@@ -129,6 +135,15 @@ async function mountByteRoutes(app: FastifyInstance, deps: AppDeps): Promise<voi
   app.put('/api/lane/single/:planId', { bodyLimit: Number.MAX_SAFE_INTEGER }, singleLane(deps));
   app.post('/api/upload/multipart/part', { bodyLimit: Number.MAX_SAFE_INTEGER }, uploadPart(deps));
   app.put('/api/pipe/:pipeId', { bodyLimit: Number.MAX_SAFE_INTEGER }, writePipe(deps));
+  mountLegacy(app, deps);
+}
+
+function mountLegacy(app: FastifyInstance, deps: AppDeps): void {
+  if (deps.legacy.has('upload')) app.post('/api/upload', { bodyLimit: Number.MAX_SAFE_INTEGER }, uploadForm(deps));
+  if (!deps.legacy.has('tus')) return;
+  const route = { bodyLimit: Number.MAX_SAFE_INTEGER, handler: tus(deps) };
+  for (const method of ['OPTIONS', 'POST']) app.route({ ...route, method, url: '/api/tus' });
+  for (const method of ['OPTIONS', 'HEAD', 'PATCH', 'DELETE']) app.route({ ...route, method, url: '/api/tus/:uploadId' });
 }
 
 function useStrictJson(app: FastifyInstance): void {
@@ -164,7 +179,7 @@ function requireOneHost({ raw }: FastifyRequest, reply: FastifyReply): void {
 }
 
 /** What no route serves: a retired surface, a known path with another method, or nothing. It is answered before its body is read, whatever that is. */
-function answerUnknown(app: FastifyInstance, baseUrl: string, methodsOf: (path: string) => string[]): void {
+function answerUnknown(app: FastifyInstance, { baseUrl, legacy }: AppDeps, methodsOf: (path: string) => string[]): void {
   const refuse = (request: FastifyRequest, reply: FastifyReply) => {
     const path = instanceOf(request);
     const methods = methodsOf(path);
@@ -172,7 +187,7 @@ function answerUnknown(app: FastifyInstance, baseUrl: string, methodsOf: (path: 
       void reply.header('Allow', methods.join(', '));
       return sendFailure(reply, fail('method_not_allowed'), baseUrl);
     }
-    return sendFailure(reply, isRetired(path) ? retired(baseUrl) : fail('route_not_found'), baseUrl);
+    return sendFailure(reply, isRetired(path, legacy) ? retired(baseUrl) : fail('route_not_found'), baseUrl);
   };
   app.setNotFoundHandler(refuse);
   app.addHook('onRequest', async (request, reply) => (request.is404 ? refuse(request, reply) : undefined));

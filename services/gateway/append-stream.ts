@@ -10,7 +10,7 @@ import { paceAfter } from './domain/piece-pace.ts';
 import { insist, isUnknown } from './insist.ts';
 
 export interface AppendDeps {
-  readonly bus: Bus;
+  readonly bus: Pick<Bus, 'call'>;
   readonly blobs: BlobWriter;
 }
 
@@ -84,13 +84,13 @@ interface Piece {
   readonly written: Written;
 }
 
-function record(bus: Bus, { lease: { id, lease, seconds }, place, written }: Piece, { requestId, traceparent }: CallContext): Promise<Place> {
+function record(bus: AppendDeps['bus'], { lease: { id, lease, seconds }, place, written }: Piece, { requestId, traceparent }: CallContext): Promise<Place> {
   const piece = { id, lease, offset: place.offset, key: place.ticket.key, written };
   return insist(() => bus.call(appends.recordPiece, piece, { requestId, traceparent }), seconds);
 }
 
 /** Says several times a lease that the writer is there. Once it is the writer no more, its source breaks off. */
-function keepLease(bus: Bus, { id, lease, seconds }: AppendLease, { requestId, traceparent }: CallContext, cutting: Cutting): NodeJS.Timeout {
+function keepLease(bus: AppendDeps['bus'], { id, lease, seconds }: AppendLease, { requestId, traceparent }: CallContext, cutting: Cutting): NodeJS.Timeout {
   return setInterval(() => {
     bus.call(appends.keepLease, { id, lease }, { requestId, traceparent }).catch((error: unknown) => {
       if (!isUnknown(error)) cutting.fail(error);

@@ -7,6 +7,7 @@ import { runService } from '../../shared/service.ts';
 import { baseUrlSettings, integerSetting, listSetting } from '../../shared/settings.ts';
 import { buildApp } from './app.ts';
 import { openFollowPipes } from './follow-pipes.ts';
+import { legacySettings } from './legacy-surfaces.ts';
 import { rateSettings, readRates } from './rate-settings.ts';
 import { openUses } from './uses.ts';
 
@@ -22,6 +23,7 @@ const settingsShape = {
   PIPE_WAIT_SECONDS: integerSetting({ min: 1, max: 70, default: 60 }),
   PIPE_IDLE_SECONDS: integerSetting({ min: 1, max: 70, default: 60 }),
   ...rateSettings,
+  ...legacySettings,
 };
 
 const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as { version: string };
@@ -44,6 +46,7 @@ await runService('gateway', settingsShape, async ({ settings, bus, log }) => {
     pipeIdleMs: settings.PIPE_IDLE_SECONDS * 1_000,
     trustedProxies: settings.TRUSTED_PROXIES,
     mcp: { hosts: settings.MCP_ALLOWED_HOSTS, origins: settings.MCP_ALLOWED_ORIGINS },
+    legacy: settings.LEGACY_SURFACES,
     rates: readRates(settings),
   });
   await app.listen({ host: settings.HOST, port: settings.PORT });

@@ -2,9 +2,10 @@
 import { z } from 'zod';
 import type { Contract, CredentialKind, Named } from '../../shared/contract.ts';
 import { allContracts } from '../../shared/contracts/all.ts';
-import { operationId, uploadResponse } from '../../shared/contracts/fields.ts';
+import { mode, operationId, templateId, uploadResponse } from '../../shared/contracts/fields.ts';
 import { planHeader } from '../../shared/contracts/plans.ts';
 import { errorTable, type ErrorCode } from '../../shared/errors.ts';
+import type { Surfaces } from './legacy-surfaces.ts';
 
 type Json = Record<string, unknown>;
 
@@ -37,7 +38,7 @@ const chapters: readonly [RegExp, string][] = [
   [/^\/api\/audit/, 'Audit'],
 ];
 
-export function describeInterface(baseUrl: string, version: string): Json {
+export function describeInterface({ baseUrl, version, legacy }: { baseUrl: string; version: string; legacy: Surfaces }): Json {
   const paths: Record<string, Json> = {};
   const add = (path: string, method: string, operation: Json) => { (paths[path] ??= {})[method.toLowerCase()] = operation; };
   for (const contract of Object.values(allContracts) as Named[]) {
@@ -47,9 +48,10 @@ export function describeInterface(baseUrl: string, version: string): Json {
   const fetched = paths['/api/dl/{id}']!['get'] as { responses: Json };
   fetched.responses = { ...fetched.responses, 206: { ...(fetched.responses['200'] as Json), description: 'The range that was asked for' }, 304: notModified };
   add('/api/dl/{id}', 'head', headTransfer(paths['/api/dl/{id}']!));
-  for (const path of ['/api/upload', '/api/tus']) add(path, 'post', retired);
   add('/mcp', 'post', mcp());
   add('/mcp', 'get', mcpStream);
+  add('/api/upload', 'post', legacy.has('upload') ? uploadForm : retired);
+  add('/api/tus', 'post', retired);
   return {
     openapi: '3.1.0',
     info: { title: 'Asset exchange', version, description: 'A file and JSON exchange between agents: upload, resolve, grant, fetch and delete.' },
@@ -218,6 +220,38 @@ function mcp(): Json {
 }
 
 const mcpStream: Json = { operationId: 'mcpStream', summary: 'There is no event stream; use POST', tags: ['Hosted MCP'], responses: problemsOf(['method_not_allowed', ...everywhere]) };
+const formText = (description: string): Json => ({ type: 'string', description });
+
+/** Shown where LEGACY_SURFACES has it. */
+const uploadForm: Json = {
+  operationId: 'uploadForm',
+  summary: 'Send a file and its policy as one form. A retired surface that this deployment has switched on; use a transfer plan',
+  tags: ['Transfer plan and creation'],
+  deprecated: true,
+  security: [{ agent_key: [] }, { owner_session: [] }, {}],
+  parameters: [parameter('header', 'Idempotency-Key', operationKey, false)],
+  requestBody: { required: true, content: { 'multipart/form-data': { schema: {
+    type: 'object',
+    required: ['file'],
+    properties: {
+      file: { type: 'string', format: 'binary' },
+      ttl: { type: 'integer', minimum: 30, description: 'Seconds' },
+      max_uses: { type: 'integer', minimum: 1 },
+      auth_mode: jsonSchema(mode, 'input'),
+      allowed_agent_ids: formText('Separated by commas'),
+      policy_template_id: jsonSchema(templateId, 'input'),
+      policy_metadata: formText('A JSON object'),
+      metadata: formText('Another name of policy_metadata'),
+      agent_group_id: formText('Fills in the policy defaults of one of your agent groups'),
+      passcode: formText('A fetch then needs it in X-Share-Passcode'),
+    },
+    additionalProperties: false,
+  } } } },
+  responses: {
+    201: { description: 'The transfer and its share', content: { 'application/json': { schema: jsonSchema(uploadResponse, 'output') } } },
+    ...problemsOf(['payload_too_large', 'unsupported_media_type', 'group_not_found', 'idempotency_key_reused', 'plan_expired', 'upload_expired', 'agent_auth_required', 'invalid_agent_credential', 'invalid_owner_credential', 'forbidden_origin', ...everywhere]),
+  },
+};
 
 const notModified: Json = { description: 'The caller has these bytes already; nothing was spent' };
 

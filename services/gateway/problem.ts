@@ -61,16 +61,18 @@ export function instanceOf(request: FastifyRequest): string {
 /** How long a refused body may go on coming, so that its sender reads the answer instead of a broken connection. */
 const lingerMs = 5_000;
 
-/** Takes and drops what still comes of a refused body; a sender that does not stop is cut off. */
+/** Takes and drops what still comes of a refused body, also from a parser that stopped reading it; a sender that does not stop is cut off. */
 function linger(raw: IncomingMessage): void {
+  raw.unpipe().resume();
+  if (raw.complete) return;
   const timer = setTimeout(() => raw.socket.destroy(), lingerMs);
-  raw.once('close', () => clearTimeout(timer)).resume();
+  raw.once('close', () => clearTimeout(timer));
 }
 
 /** Answers a failure. */
 export function sendFailure(reply: FastifyReply, failure: Failure, baseUrl: string): FastifyReply {
   const { request } = reply;
-  if (!request.raw.complete && !request.raw.destroyed) linger(request.raw);
+  if (!request.raw.destroyed) linger(request.raw);
   // The framework would end the connection under a sender that has not read the answer yet.
   if (failure.code === 'payload_too_large') void reply.removeHeader('Connection');
   return reply

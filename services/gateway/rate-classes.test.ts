@@ -9,7 +9,7 @@ import { hasRateClass, rateClassOf } from './rate-classes.ts';
 async function routesOfApp(): Promise<string[]> {
   const app = await buildApp({
     bus: {} as Bus, uses: {} as AppDeps['uses'], blobs: {} as AppDeps['blobs'], log: pino({ level: 'silent' }), baseUrl: 'http://localhost', version: '0', trustedProxies: [], mcp: { hosts: [], origins: [] },
-    follows: {} as AppDeps['follows'], pipeWaitMs: 1, pipeIdleMs: 1,
+    follows: {} as AppDeps['follows'], pipeWaitMs: 1, pipeIdleMs: 1, legacy: new Set(['upload', 'tus']),
   });
   await app.ready();
   const routes = app.printRoutes({ commonPrefix: false, includeHooks: false });

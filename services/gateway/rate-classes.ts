@@ -6,6 +6,13 @@ import { routePath } from './mount.ts';
 /** Routes without a contract. */
 const ownRoutes: Readonly<Record<string, RateClass | 'free'>> = {
   'PUT /api/lane/single/:planId': 'bytes',
+  'POST /api/upload': 'create',
+  'OPTIONS /api/tus': 'page',
+  'OPTIONS /api/tus/:uploadId': 'page',
+  'POST /api/tus': 'create',
+  'HEAD /api/tus/:uploadId': 'read',
+  'PATCH /api/tus/:uploadId': 'bytes',
+  'DELETE /api/tus/:uploadId': 'create',
   'HEAD /api/dl/:id': 'fetch',
   // Whatever the tool: a request is counted before it is read.
   'POST /mcp': 'create',

@@ -39,6 +39,7 @@ export async function readBody(source: Readable | IncomingMessage, limit: number
       source.pause();
       outcome();
     }
+    if (source.destroyed && !source.readableEnded) return settle(() => reject(source.errored ?? new Error('the client went away')));
     source.on('data', onData).on('end', onEnd).on('error', onError).on('close', onClose);
   });
 }

@@ -15,6 +15,7 @@ import { deriveKeys, derivePlanKeys } from '../../shared/tokens.ts';
 import type { Deps, Store } from './deps.ts';
 import { hashPassword } from './domain/password.ts';
 import { createAgentKey, listAgentKeys, revokeAgentKey } from './handlers/agent-keys.ts';
+import { admitSender } from './handlers/admit-sender.ts';
 import { authenticateAgent } from './handlers/authenticate-agent.ts';
 import { makeCheckPassword } from './handlers/check-password.ts';
 import { createOwner } from './handlers/create-owner.ts';
@@ -107,6 +108,7 @@ await runService('policy', settingsShape, async ({ settings, bus, log }) => {
     handlers: {
       planTransfer: planTransfer(deps),
       planImport: planImport(deps),
+      admitSender: admitSender(deps),
       hashPasscode: hashPasscode(deps),
       readJwks: readJwks(deps),
       resolveShare: resolveShare(deps),

@@ -25,6 +25,7 @@ import { finishPart } from './handlers/finish-part.ts';
 import { finishSingle } from './handlers/finish-single.ts';
 import { initUpload } from './handlers/init-upload.ts';
 import { openPart } from './handlers/open-part.ts';
+import { openPlace } from './handlers/open-place.ts';
 import { openSingle } from './handlers/open-single.ts';
 import { openTransfer } from './handlers/open-transfer.ts';
 import { keepTransfer } from './handlers/keep-transfer.ts';
@@ -32,6 +33,7 @@ import { followPipe } from './handlers/follow-pipe.ts';
 import { abortPipe, completePipe, openPipe } from './handlers/write-pipe.ts';
 import { readUploadStatus } from './handlers/read-upload-status.ts';
 import { replaySingle } from './handlers/replay-single.ts';
+import { abortResumable, beginResumable, continueResumable, declareSize, finishResumable, readResumable } from './handlers/resumables.ts';
 import { storeSmall } from './handlers/store-small.ts';
 import { makeSettled } from './settled.ts';
 import { openStore } from './store/store.ts';
@@ -70,6 +72,7 @@ await runService('storage', settingsShape, async ({ settings, bus, log }) => {
     handlers: {
       storeSmall: storeSmall(deps),
       openSingle: openSingle(deps),
+      openPlace: openPlace(deps),
       finishSingle: finishSingle(deps),
       replaySingle: replaySingle(deps),
       abandonBlob: abandonBlob(deps),
@@ -79,6 +82,12 @@ await runService('storage', settingsShape, async ({ settings, bus, log }) => {
       completeUpload: completeUpload(deps),
       abortUpload: abortUpload(deps),
       readUploadStatus: readUploadStatus(deps),
+      beginResumable: beginResumable(deps),
+      readResumable: readResumable(deps),
+      declareSize: declareSize(deps),
+      continueResumable: continueResumable(deps),
+      finishResumable: finishResumable(deps),
+      abortResumable: abortResumable(deps),
       recordPiece: recordPiece(deps),
       keepLease: keepLease(deps),
       releaseLease: releaseLease(deps),

@@ -10,12 +10,13 @@ import { permissions } from './permissions.ts';
 import { pipes } from './pipes.ts';
 import { plans } from './plans.ts';
 import { rates } from './rates.ts';
+import { resumables } from './resumables.ts';
 import { shares } from './shares.ts';
 import { transfers } from './transfers.ts';
 import { uploads } from './uploads.ts';
 
 export const policyContracts = { ...plans, ...shares, ...grants, ...agents, ...groups, ...permissions, ...owners, ...rates };
-export const storageContracts = { ...uploads, ...appends, ...pipes, ...transfers };
+export const storageContracts = { ...uploads, ...appends, ...pipes, ...resumables, ...transfers };
 export const auditContracts = { ...audit };
 export const importerContracts = { ...imports };
 

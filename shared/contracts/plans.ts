@@ -108,6 +108,14 @@ export const plans = defineContracts({
     output: z.strictObject({ planId: fields.planId, plan: z.string(), transferId: fields.transferId, shareId: fields.shareId, maxBytes: z.int() }),
     errors: ['group_not_found', 'idempotency_key_reused', 'agent_auth_required', 'invalid_agent_credential', 'invalid_owner_credential'],
   },
+  admitSender: {
+    service: 'policy',
+    summary: 'Say whether a caller may create transfers, and of how many bytes: for a way in whose plan is made after its bytes have come',
+    accepts: ['owner_session', 'agent_key'],
+    input: z.strictObject({}),
+    output: z.strictObject({ maxBytes: z.int() }),
+    errors: ['agent_auth_required', 'invalid_agent_credential', 'invalid_owner_credential'],
+  },
   hashPasscode: {
     service: 'policy',
     summary: 'Hash the passcode of a request that has a plan; one that was planned must be the same',

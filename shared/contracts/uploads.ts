@@ -61,6 +61,14 @@ export const uploads = defineContracts({
     output: z.strictObject({ ticket: writeTicket, sha256Wanted: z.boolean() }),
     errors: [...laneErrors],
   },
+  openPlace: {
+    service: 'storage',
+    summary: 'Single lane: say where bytes go whose plan is made after they have come',
+    accepts: [],
+    input: z.strictObject({ maxBytes: z.int().min(0) }),
+    output: z.strictObject({ ticket: writeTicket }),
+    errors: [],
+  },
   finishSingle: {
     service: 'storage',
     summary: 'Single lane: make the written bytes a transfer with its share',

@@ -1,11 +1,12 @@
 /** The retired upload surfaces: every method answers 410 and says where to go (interface chapter: Endpoints, Retirement). */
 import { fail, type Failure } from '../../../shared/errors.ts';
+import type { Surface, Surfaces } from '../legacy-surfaces.ts';
 
-const surfaces = ['/api/upload', '/api/tus'];
+const surfaces: readonly Surface[] = ['upload', 'tus'];
 
-/** Whether a path that no route serves belongs to a retired surface. The multipart lane below /api/upload is alive and has routes. */
-export function isRetired(path: string): boolean {
-  return surfaces.some((surface) => path === surface || path.startsWith(`${surface}/`));
+/** Whether a path that no route serves belongs to a retired surface that is not switched on. The multipart lane below /api/upload is alive and has routes. */
+export function isRetired(path: string, legacy: Surfaces): boolean {
+  return surfaces.some((surface) => !legacy.has(surface) && (path === `/api/${surface}` || path.startsWith(`/api/${surface}/`)));
 }
 
 export function retired(baseUrl: string): Failure {

@@ -8,6 +8,7 @@ import { abandon, soon } from '../../../shared/lane.ts';
 import { parseInput } from '../../../shared/rpc.ts';
 import { contextOf, header } from '../context.ts';
 import { acceptBody } from '../expect-continue.ts';
+import { nameBadForm, partsOfForm } from '../form-parts.ts';
 import { unknownParameter } from '../mount.ts';
 import { contentDigest } from '../domain/transfer-headers.ts';
 import { declaredLength } from '../request-body.ts';
@@ -27,17 +28,10 @@ export const uploadPart = (deps: ByteDeps) =>
     // A form's fields are in its body, so its sender may go on at once.
     if (request.isMultipart()) acceptBody(reply);
     const stored = request.isMultipart()
-      ? readForm(request).then((part) => storePart(deps, reply, part)).catch(nameBadForm)
+      ? readForm(request).then((part) => storePart(deps, reply, part)).catch(nameBadForm('a whole form with uploadId, partNumber and one file'))
       : storePart(deps, reply, readRaw(request));
     return reply.code(200).send(await stored);
   };
-
-/** What the parser of forms throws is the sender's to mend: plain errors and codes of its own. Anything else goes on as it is. */
-function nameBadForm(error: unknown): never {
-  const { name, code, message } = error as { name?: string; code?: unknown; message?: string };
-  const isOfParser = typeof code === 'string' ? code.startsWith('FST_') : code === undefined && name === 'Error';
-  throw isOfParser ? failField('body', `must be a whole form with uploadId, partNumber and one file (${message})`) : error;
-}
 
 async function storePart({ bus, blobs, baseUrl }: ByteDeps, reply: FastifyReply, part: Part) {
   const { request } = reply;
@@ -78,7 +72,7 @@ function readRaw(request: FastifyRequest): Part {
 /** A form streams: its fields must come before its file, or be in the query. */
 async function readForm(request: FastifyRequest): Promise<Part> {
   const fields: Record<string, unknown> = { ...(request.query as object) };
-  for await (const piece of request.parts({ limits: { fields: 4, files: 1, fieldSize: 1_024, fileSize: Infinity } })) {
+  for await (const piece of partsOfForm(request, { fields: 4, files: 1, fieldSize: 1_024 })) {
     if (piece.type === 'field') {
       if (piece.fieldname !== 'uploadId' && piece.fieldname !== 'partNumber') throw failField(piece.fieldname, 'unknown field');
       fields[piece.fieldname] = piece.value;

@@ -5,7 +5,7 @@ import type { InputOf } from '../../../shared/contract.ts';
 import { pipes, type pipeEnds } from '../../../shared/contracts/pipes.ts';
 import { fail, Failure } from '../../../shared/errors.ts';
 import { soon } from '../../../shared/lane.ts';
-import { parseInput, type Bus, type CallContext } from '../../../shared/rpc.ts';
+import { parseInput, type CallContext } from '../../../shared/rpc.ts';
 import { appendStream, type AppendDeps } from '../append-stream.ts';
 import { contextOf, header } from '../context.ts';
 import { contentDigest } from '../domain/transfer-headers.ts';
@@ -62,6 +62,6 @@ function reasonOf(error: unknown): End {
 }
 
 /** Ends the pipe at once. When nobody hears it, the pipe ends with the lease. */
-async function abort(bus: Bus, end: InputOf<typeof pipes.abortPipe>, { requestId, traceparent }: CallContext): Promise<void> {
+async function abort(bus: AppendDeps['bus'], end: InputOf<typeof pipes.abortPipe>, { requestId, traceparent }: CallContext): Promise<void> {
   await bus.call(pipes.abortPipe, end, { requestId, traceparent }).catch(() => undefined);
 }

@@ -25,7 +25,7 @@ export function pipeEvent(occasion: Occasion, eventType: 'upload.initialized' | 
   return senderEvent(occasion, { ownerId, agentId }, { eventType, targetType: 'pipe', targetId: id, shareId, data: { lane: 'pipe', ...data } });
 }
 
-export function uploadEvent(occasion: Occasion, eventType: 'upload.initialized' | 'upload.completed' | 'upload.aborted', upload: Pick<Upload, 'id' | 'transferId' | 'shareId' | 'size' | 'ownerId' | 'agentId'>): DomainEvent {
+export function uploadEvent(occasion: Occasion, eventType: 'upload.initialized' | 'upload.completed' | 'upload.aborted', upload: Pick<Upload, 'id' | 'transferId' | 'shareId' | 'ownerId' | 'agentId'> & { readonly size: number | null }): DomainEvent {
   const { id: uploadId, transferId, shareId, size } = upload;
-  return senderEvent(occasion, upload, { eventType, targetType: 'file', targetId: transferId, shareId, data: { uploadId, size, lane: 'multipart' } });
+  return senderEvent(occasion, upload, { eventType, targetType: 'file', targetId: transferId, shareId, data: { uploadId, ...(size !== null && { size }), lane: 'multipart' } });
 }

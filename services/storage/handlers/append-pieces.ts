@@ -2,6 +2,7 @@
 import type { Handler } from '../../../shared/contract.ts';
 import type { AppendLease, appends } from '../../../shared/contracts/appends.ts';
 import type { WriteTicket } from '../../../shared/contracts/uploads.ts';
+import type { Failure } from '../../../shared/errors.ts';
 import { randomText } from '../../../shared/ids.ts';
 import type { Deps } from '../deps.ts';
 import { isRecorded, refusalOf, type Append } from '../domain/append.ts';
@@ -10,13 +11,19 @@ import { isRecorded, refusalOf, type Append } from '../domain/append.ts';
  * Makes the caller, whom the handler has checked, the writer of an append upload.
  * @throws upload_state_conflict when there is another or the upload has ended, upload_offset_mismatch when something else than `offset` is stored
  */
-export async function takeLease({ store, blobs, limits }: Deps, wanted: { id: string; offset?: number; once?: boolean }): Promise<AppendLease> {
+export async function takeLease({ store, blobs, limits }: Deps, wanted: { id: string; offset?: number; once?: boolean; takesOver?: boolean }): Promise<AppendLease> {
   const lease = randomText();
   const times = { seconds: limits.appendLease, checkAfter: limits.blobIdle };
   const append = await store.takeLease({ ...wanted, ...times, lease, spareKey: randomText(), sameFile: blobs.growsInPlace });
-  if (!append) throw refusalOf(await store.findAppend(wanted.id), { offset: wanted.offset });
+  if (!append) throw await whyNot(store, wanted);
   const { id, received: offset, maxBytes } = append;
   return { id, lease, offset, maxBytes, seconds: limits.appendLease, merges: blobs.growsInPlace, ticket: await ticketFor(blobs, append) };
+}
+
+/** To one who takes over it does not matter who else is writing. */
+async function whyNot(store: Deps['store'], { id, offset, takesOver }: { id: string; offset?: number; takesOver?: boolean }): Promise<Failure> {
+  const append = await store.findAppend(id);
+  return refusalOf(append, { offset, ...(takesOver && append?.lease && { lease: append.lease }) });
 }
 
 /** Where the next piece goes. */

@@ -23,6 +23,8 @@ interface Lease {
   readonly sameFile: boolean;
   /** The upload takes one writer in its life. */
   readonly once?: boolean;
+  /** Comes in place of a writer that is still there: its pieces are not taken any more. */
+  readonly takesOver?: boolean;
   /** Refuses unless so much is stored. */
   readonly offset?: number | undefined;
   /** Seconds until somebody looks whether the file is written. */
@@ -63,12 +65,12 @@ export function appendsStore(database: Database) {
     findAppend,
 
     /** Makes somebody the writer, when nobody is. A writer that went silent may still be writing into its file, so the next has one of its own. */
-    async takeLease({ id, lease, seconds, spareKey, sameFile, once = false, offset, checkAfter }: Lease): Promise<Append | undefined> {
+    async takeLease({ id, lease, seconds, spareKey, sameFile, once = false, takesOver = false, offset, checkAfter }: Lease): Promise<Append | undefined> {
       const rows = await database.run((sql) => sql<Append[]>`
         with free as (
           select id, ${sameFile}::boolean and lease is null and exists (select from blobs where blobs.key = appends.key and blobs.state = 'live') as same_file
           from appends
-          where id = ${id} and state = 'open' and (lease is null or lease_until <= now())
+          where id = ${id} and state = 'open' and (lease is null or lease_until <= now() or ${takesOver}::boolean)
             and (key is null or not ${once}::boolean) and received = coalesce(${offset ?? null}::bigint, received)
           for update
         ), taken as (

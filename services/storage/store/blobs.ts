@@ -3,12 +3,12 @@ import type { Database } from '../../../shared/db.ts';
 
 export function blobsStore(database: Database) {
   return {
-    /** Names a file for the single lane. Answers false when the plan has begun a multipart upload. */
-    async beginBlob(key: string, planId: string, checkAfterSeconds: number): Promise<boolean> {
+    /** Names a file for the single lane, under its plan if it has one already. Answers false when the plan has begun a multipart upload. */
+    async beginBlob(key: string, planId: string | null, checkAfterSeconds: number): Promise<boolean> {
       const rows = await database.run((sql) => sql`
         insert into blobs (key, check_after)
         select ${key}, now() + make_interval(secs => ${checkAfterSeconds}::int)
-        where not exists (select from uploads where plan_id = ${planId})
+        where not exists (select from uploads where plan_id = ${planId}::text)
         returning key`);
       return rows.length > 0;
     },
