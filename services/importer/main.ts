@@ -42,7 +42,8 @@ const settingsShape = {
   IMPORT_MAX_BYTES: integerSetting({ min: 1, max: 5_120 * GiB, default: GiB }),
   IMPORT_MAX_REDIRECTS: integerSetting({ min: 0, max: 20, default: 5 }),
   IMPORT_FIRST_BYTE_SECONDS: integerSetting({ min: 1, max: importMs.fetch / 1_000, default: 10 }),
-  IMPORT_IDLE_SECONDS: integerSetting({ min: 1, max: importMs.fetch / 1_000, default: 30 }),
+  // Below the patience of the blob writer, which would name it otherwise.
+  IMPORT_IDLE_SECONDS: integerSetting({ min: 1, max: 50, default: 30 }),
   IMPORT_TIMEOUT_SECONDS: integerSetting({ min: 1, max: importMs.fetch / 1_000, default: importMs.fetch / 1_000 }),
   IMPORT_LEASE_SECONDS: integerSetting({ min: 3, max: 3_600, default: 15 }),
   IMPORT_CONCURRENCY: integerSetting({ min: 1, max: 10_000, default: 32 }),

@@ -4,7 +4,9 @@ import { readFile } from 'node:fs/promises';
 import { get, request, type IncomingMessage } from 'node:http';
 import { Readable } from 'node:stream';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { exchangeAt } from '../support/exchange.ts';
 import { figure, sleep, startFaultStack, type FaultStack } from '../support/fault-stack.ts';
+import { allowPublic, startSourceServer } from '../support/source-server.ts';
 import { makeActors } from '../support/storm.ts';
 import type { Actors } from '../support/steps.ts';
 
@@ -21,7 +23,7 @@ let stack: FaultStack;
 let end: () => Promise<void>;
 let actors: Actors;
 beforeAll(async () => {
-  ({ stack, end } = await startFaultStack());
+  ({ stack, end } = await startFaultStack({ importer: { ...allowPublic, IMPORT_MAX_BYTES: String(size) } }));
   actors = await makeActors(stack);
 });
 afterAll(async () => end());
@@ -77,6 +79,14 @@ async function uploadMultipart(): Promise<string> {
   return `/api/dl/${id}?share_id=${shareId}`;
 }
 
+/** The same bytes, fetched by the exchange itself. */
+async function importOne(): Promise<string> {
+  const source = await startSourceServer({ file: (_request, response) => Readable.from(bytesOf(0, size)).pipe(response) });
+  const { json: { id, shareId } } = await exchangeAt(stack.baseUrl, stack.owner).must('/api/import-url', { json: { url: source.url('/file') } });
+  source.close();
+  return `/api/dl/${id}?share_id=${shareId}`;
+}
+
 function open(path: string): Promise<IncomingMessage> {
   return new Promise((resolve, reject) => get(new URL(path, stack.baseUrl), resolve).on('error', reject));
 }
@@ -87,9 +97,9 @@ async function digestOf(path: string): Promise<string> {
   return hash.digest('hex');
 }
 
-/** Watches the resident memory of the two processes that see bytes, until told to stop. Answers the peaks in bytes. */
+/** Watches the resident memory of the processes that see bytes, until told to stop. Answers the peaks in bytes. */
 function watchMemory(): () => Promise<Record<string, number>> {
-  const peaks: Record<string, number> = { gateway: 0, storage: 0 };
+  const peaks: Record<string, number> = { gateway: 0, storage: 0, importer: 0 };
   let watching = true;
   const watched = (async () => {
     for (; watching; await sleep(50)) {
@@ -107,7 +117,7 @@ function watchMemory(): () => Promise<Record<string, number>> {
 }
 
 describe.runIf(process.platform === 'linux')('memory', () => {
-  test('large files by both lanes, with slow readers alongside, stay below 512 MiB a process', { timeout: 1_200_000 }, async () => {
+  test('large files by every lane, with slow readers alongside, stay below 512 MiB a process', { timeout: 1_200_000 }, async () => {
     const stop = watchMemory();
     const path = await uploadSingle();
     // They take the first bytes and then nothing: what the exchange holds for each must be little.
@@ -115,6 +125,7 @@ describe.runIf(process.platform === 'linux')('memory', () => {
     for (const reader of slow) reader.once('readable', () => reader.read(1));
     const [second, first] = await Promise.all([uploadMultipart(), digestOf(path)]);
     expect(await digestOf(second)).toBe(first);
+    expect(await digestOf(await importOne())).toBe(first);
     expect(first).toBe(expected());
     for (const reader of slow) reader.destroy();
     const peaks = await stop();

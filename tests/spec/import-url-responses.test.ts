@@ -72,14 +72,15 @@ const cut: Record<string, string> = {
   'nothing at all': '',
   'a bare line feed': 'HTTP/1.1 200 OK\nContent-Length : 4\n\nbody',
 };
-const stalled: Record<string, (socket: Socket) => void> = {
-  'says nothing': () => undefined,
-  'drips its headers': (socket) => { socket.write(head); drip(socket, 'X-Drop: 1\r\n'); },
-  'says 100 Continue for ever': (socket) => drip(socket, 'HTTP/1.1 100 Continue\r\n\r\n'),
-  'pauses in its body': (socket) => socket.write(`${head}Content-Length: 100\r\n\r\nsome`),
-  'pauses in a large body': (socket) => socket.write(`${head}Content-Length: 900000\r\n\r\n${'x'.repeat(200_000)}`),
-  'drips its body': (socket) => { socket.write(`${head}Content-Length: 100000\r\n\r\n`); drip(socket, 'x'); },
-  'drips chunks': (socket) => { socket.write(`${head}Transfer-Encoding: chunked\r\n\r\n`); drip(socket, '1\r\nx\r\n'); },
+/** What a server does, and which of the limits ends it. */
+const stalled: Record<string, [(socket: Socket) => void, RegExp]> = {
+  'says nothing': [() => undefined, /begin to answer within 2 seconds/],
+  'drips its headers': [(socket) => { socket.write(head); drip(socket, 'X-Drop: 1\r\n'); }, /begin to answer/],
+  'says 100 Continue for ever': [(socket) => drip(socket, 'HTTP/1.1 100 Continue\r\n\r\n'), /begin to answer/],
+  'pauses in its body': [(socket) => socket.write(`${head}Content-Length: 100\r\n\r\nsome`), /paused/],
+  'pauses in a large body': [(socket) => socket.write(`${head}Content-Length: 900000\r\n\r\n${'x'.repeat(200_000)}`), /paused/],
+  'drips its body': [(socket) => { socket.write(`${head}Content-Length: 100000\r\n\r\n`); drip(socket, 'x'); }, /done within 4 seconds/],
+  'drips chunks': [(socket) => { socket.write(`${head}Transfer-Encoding: chunked\r\n\r\n`); drip(socket, '1\r\nx\r\n'); }, /done within/],
 };
 
 let dns: DnsServer;
@@ -174,8 +175,10 @@ describe('broken answers', () => {
 });
 
 describe('slow servers', () => {
-  test.concurrent.each(Object.entries(stalled))('one that %s answers import_timed_out', async (_what, say) => {
-    expectRefusal(await send(await startRawServer(say)), 504, 'import_timed_out');
+  test.concurrent.each(Object.entries(stalled))('one that %s answers import_timed_out', async (_what, [say, detail]) => {
+    const answer = await send(await startRawServer(say));
+    expectRefusal(answer, 504, 'import_timed_out');
+    expect(answer.json.detail).toMatch(detail);
   });
 
   test('redirects that take too long together answer import_timed_out', async () => {

@@ -8,6 +8,7 @@ import { describeSource } from '../domain/describe-source.ts';
 import { checkHead, tooLarge } from '../domain/response.ts';
 import type { Source } from '../domain/source-url.ts';
 import { holdLease } from '../lease.ts';
+import { timeLimit } from '../outside/abort.ts';
 import { fetchSource } from '../outside/fetch-source.ts';
 import { readSourceBody } from '../outside/source-body.ts';
 import type { Planned } from './import-url.ts';
@@ -64,7 +65,7 @@ async function fetchAndStore(deps: Deps, importing: Importing, { progress, lost 
   const { input, source, planned: { planId, plan, maxBytes }, context } = importing;
   const { outside, limits, stopping } = deps;
   const left = Math.max(0, Math.min(limits.totalMs, context.deadline - deps.clock() - importMs.finish));
-  const signal = AbortSignal.any([stopping, lost, AbortSignal.timeout(left)]);
+  const signal = AbortSignal.any([stopping, lost, timeLimit(left, `The import was not done within ${Math.round(left / 1_000)} seconds.`)]);
   const fetched = await fetchSource(outside, source, { signal, onRedirect: () => { progress.hops += 1; } });
   try {
     const coding = checkHead(fetched.head, maxBytes);

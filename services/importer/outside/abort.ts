@@ -2,6 +2,13 @@
 import type { EventEmitter } from 'node:events';
 import { fail, Failure } from '../../../shared/errors.ts';
 
+/** A signal that is aborted when time runs out, and says which. */
+export function timeLimit(milliseconds: number, detail: string): AbortSignal {
+  const controller = new AbortController();
+  setTimeout(() => controller.abort(fail('import_timed_out', { detail })), milliseconds).unref();
+  return controller.signal;
+}
+
 /** Why a signal was aborted: the failure that it was aborted with, or else that time ran out. */
 export function reasonOf(signal: AbortSignal): Failure {
   return signal.reason instanceof Failure ? signal.reason : fail('import_timed_out', {}, signal.reason);

@@ -6,7 +6,7 @@ import { fail } from '../../../shared/errors.ts';
 import { isAllowedAddress, type AddressSettings } from '../domain/address-rules.ts';
 import { isRedirect, type ResponseHead } from '../domain/response.ts';
 import { blocked, isAllowedPort, readRedirect, type Source } from '../domain/source-url.ts';
-import { once, orAborted } from './abort.ts';
+import { once, orAborted, timeLimit } from './abort.ts';
 import { connect } from './connect.ts';
 import type { Names } from './names.ts';
 
@@ -39,7 +39,8 @@ export interface Fetched {
 export async function fetchSource(outside: Outside, first: Source, { signal, onRedirect }: { signal: AbortSignal; onRedirect: () => void }): Promise<Fetched> {
   let source = first;
   for (let redirects = 0; ; redirects += 1) {
-    const body = await openHop(outside, source, AbortSignal.any([signal, AbortSignal.timeout(outside.firstByteMs)]));
+    const firstByte = timeLimit(outside.firstByteMs, `The server did not begin to answer within ${outside.firstByteMs / 1_000} seconds.`);
+    const body = await openHop(outside, source, AbortSignal.any([signal, firstByte]));
     const head = { status: body.statusCode ?? 0, headers: body.headers };
     if (!isRedirect(head)) return { url: source.url, head, body };
     body.destroy();
