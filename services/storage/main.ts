@@ -12,11 +12,16 @@ import { runService } from '../../shared/service.ts';
 import { baseUrlSettings, databaseSettings, integerSetting, secretSettings } from '../../shared/settings.ts';
 import { startSweeper } from '../../shared/sweeper.ts';
 import { deriveKeys, derivePlanKeys } from '../../shared/tokens.ts';
+import { startCompletions } from './completions.ts';
 import type { Deps } from './deps.ts';
 import { makeDigests } from './digests.ts';
 import { abandonBlob } from './handlers/abandon-blob.ts';
 import { abortUpload } from './handlers/abort-upload.ts';
+import { acceptCompletion } from './handlers/accept-completion.ts';
+import { listArchive, recordArchive, zipFolder } from './handlers/archive.ts';
 import { completeUpload } from './handlers/complete-upload.ts';
+import { createFolder } from './handlers/create-folder.ts';
+import { declareFile } from './handlers/declare-file.ts';
 import { deleteTransfer } from './handlers/delete-transfer.ts';
 import { finishPart } from './handlers/finish-part.ts';
 import { finishSingle } from './handlers/finish-single.ts';
@@ -25,6 +30,8 @@ import { openPart } from './handlers/open-part.ts';
 import { openSingle } from './handlers/open-single.ts';
 import { openTransfer } from './handlers/open-transfer.ts';
 import { keepTransfer } from './handlers/keep-transfer.ts';
+import { listFolder } from './handlers/list-folder.ts';
+import { readCompletion } from './handlers/read-completion.ts';
 import { readUploadStatus } from './handlers/read-upload-status.ts';
 import { storeSmall } from './handlers/store-small.ts';
 import { makeSettled } from './settled.ts';
@@ -32,6 +39,7 @@ import { openStore } from './store/store.ts';
 import { recordSettled, sweepSteps } from './sweeper.ts';
 
 const day = 86_400;
+const GiB = 1_024 ** 3;
 
 const settingsShape = {
   ...databaseSettings,
@@ -45,6 +53,8 @@ const settingsShape = {
   BLOB_IDLE_SECONDS: integerSetting({ min: 1, max: day, default: 120 }),
   TICKET_GRACE_SECONDS: integerSetting({ min: 1, max: day, default: 120 }),
   KEEP_ENDED_SECONDS: integerSetting({ min: 1, max: 30 * day, default: 2 * day }),
+  FOLDER_MAX_FILES: integerSetting({ min: 1, max: 1_000_000, default: 100_000 }),
+  FOLDER_MAX_BYTES: integerSetting({ min: 1, max: 5_120 * GiB, default: 100 * GiB }),
   REQUEST_LIMIT: integerSetting({ min: 1, max: 100_000, default: 512 }),
 };
 
@@ -54,7 +64,8 @@ await runService('storage', settingsShape, async ({ settings, bus, log }) => {
   const database = openDatabase(settings.DATABASE_URL, settings.DATABASE_POOL, log);
   await database.migrate(new URL('./store/migrations/', import.meta.url));
   const relay = startRelay(bus, database, 'storage', log);
-  const deps = makeDeps(settings, database, bus);
+  const deps = makeDeps(settings, { database, bus, publish: relay.publish, onAccepted: () => completions.wake() });
+  const completions = startCompletions(deps, log, relay.wake);
   const sweeper = startSweeper(sweepSteps(deps), log, settings.SWEEP_SECONDS);
 
   const served = serve({
@@ -74,6 +85,15 @@ await runService('storage', settingsShape, async ({ settings, bus, log }) => {
       openTransfer: openTransfer(deps),
       deleteTransfer: deleteTransfer(deps),
       keepTransfer: keepTransfer(deps),
+      createFolder: createFolder(deps),
+      declareFile: declareFile(deps),
+      completeFile: acceptCompletion(deps),
+      completeDirectFile: acceptCompletion(deps),
+      readCompletion: readCompletion(deps),
+      listFolder: listFolder(deps),
+      zipFolder: zipFolder(deps),
+      listArchive: listArchive(deps),
+      recordArchive: recordArchive(deps),
       readHealth: async () => ({ ready: await database.isReady() }),
     },
     identify: identifyBy(bus),
@@ -84,6 +104,7 @@ await runService('storage', settingsShape, async ({ settings, bus, log }) => {
   return {
     async stop() {
       await served.drain();
+      await completions.stop();
       await sweeper.stop();
       await recordSettled(deps).catch((error: unknown) => log.warn({ err: error }, 'shares will be settled once more'));
       await relay.close();
@@ -92,12 +113,14 @@ await runService('storage', settingsShape, async ({ settings, bus, log }) => {
   };
 });
 
-function makeDeps(settings: Settings, database: Database, bus: Bus): Deps {
+function makeDeps(settings: Settings, { database, bus, publish, onAccepted }: { database: Database; bus: Bus } & Pick<Deps, 'publish' | 'onAccepted'>): Deps {
   const blobs = openFsBlobs(settings.BLOB_ROOT);
   return {
     store: openStore(database),
     blobs,
     bus,
+    publish,
+    onAccepted,
     clock: systemClock,
     digests: makeDigests(blobs),
     settled: makeSettled(),
@@ -107,6 +130,7 @@ function makeDeps(settings: Settings, database: Database, bus: Bus): Deps {
       plan: derivePlanKeys(settings.AEX_SECRET),
     },
     baseUrl: settings.BASE_URL,
+    folder: { maxFiles: settings.FOLDER_MAX_FILES, maxBytes: settings.FOLDER_MAX_BYTES },
     limits: {
       uploadTtl: settings.UPLOAD_TTL_SECONDS,
       settleAfter: settings.SETTLE_AFTER_SECONDS,

@@ -21,6 +21,7 @@ export function sweepSteps(deps: Deps): SweepSteps {
     recordSettled: () => recordSettled(deps),
     expireUploads: () => untilDone(() => store.expireUploads(event('upload.expired'), batchSize)),
     expireTransfers: () => untilDone(() => store.expireTransfers(event('transfer.expired'), batchSize)),
+    endFiles: () => untilDone(() => store.endFiles(batchSize)),
     createShares: () => createShares(deps),
     endShares: () => endShares(deps),
     giveUpUnfinished: () => giveUpUnfinished(deps),
@@ -28,6 +29,8 @@ export function sweepSteps(deps: Deps): SweepSteps {
     forgetRemoved: () => untilDone(() => forgetRemoved(deps)),
     purgeParts: () => untilDone(() => store.purgeParts(limits.keepEnded, batchSize)),
     purgeUploads: () => untilDone(() => store.purgeUploads(limits.keepEnded, batchSize)),
+    purgeFiles: () => untilDone(() => store.purgeFiles(limits.keepEnded, batchSize)),
+    purgeCompletions: () => untilDone(() => store.purgeCompletions(limits.keepEnded, batchSize)),
     purgeOperations: () => untilDone(() => store.purgeOperations(limits.keepEnded, batchSize)),
     purgeTransfers: () => untilDone(() => store.purgeTransfers(limits.keepEnded, batchSize)),
   };

@@ -32,6 +32,6 @@ export async function releaseTransfer(deps: Pick<Deps, 'bus' | 'settled' | 'base
 export async function createShare(bus: Deps['bus'], transfer: Transfer, context: CallContext): Promise<void> {
   const { id, shareId, kind, filename, mimeType, size, ownerId, agentId, release, expiresAt } = transfer;
   await bus.call(shares.createShare, {
-    shareId, targetType: kind, targetId: id, target: { filename, mimeType, size }, creator: { ownerId, agentId }, release, expiresAt: expiresAt.toISOString(),
+    shareId, targetType: kind, targetId: id, target: { filename, mimeType, ...(kind === 'file' && { size }) }, creator: { ownerId, agentId }, release, expiresAt: expiresAt.toISOString(),
   }, context);
 }

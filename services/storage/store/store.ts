@@ -1,7 +1,9 @@
 /** Everything that storage asks of its tables, as one object. */
 import type { Database } from '../../../shared/db.ts';
 import { blobsStore } from './blobs.ts';
+import { completionsStore } from './completions.ts';
 import { expiryStore } from './expiry.ts';
+import { foldersStore } from './folders.ts';
 import { operationsStore } from './operations.ts';
 import { partsStore } from './parts.ts';
 import { settlementsStore } from './settlements.ts';
@@ -19,5 +21,7 @@ export function openStore(database: Database) {
     ...operationsStore(database),
     ...settlementsStore(database),
     ...expiryStore(database),
+    ...foldersStore(database),
+    ...completionsStore(database),
   };
 }
