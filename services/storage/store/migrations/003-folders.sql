@@ -67,7 +67,7 @@ create function declare_file(file jsonb, event jsonb) returns text language plpg
 declare
   folder folders;
   key text := file->>'nameKey';
-  bytes bigint := (file->>'size')::bigint;
+  file_bytes bigint := (file->>'size')::bigint;
 begin
   select * into folder from folders where id = file->>'folderId' and ended_at is null for update;
   if not found then return 'folder_gone'; end if;
@@ -75,20 +75,20 @@ begin
   if exists (select from folder_files where folder_id = folder.id and gone_at is null and name_key in (select jsonb_array_elements_text(file->'parentKeys') union select key))
     or exists (select from folder_files where folder_id = folder.id and gone_at is null and name_key > key || '/' and name_key < key || '0')
   then return 'path_taken'; end if;
-  if folder.files >= (file->>'maxFiles')::int or folder.bytes + bytes > (file->>'maxBytes')::bigint then
+  if folder.files >= (file->>'maxFiles')::int or folder.bytes + file_bytes > (file->>'maxBytes')::bigint then
     select count(*), coalesce(sum(size), 0) into folder.files, folder.bytes from folder_files where folder_id = folder.id and gone_at is null;
     if folder.files >= (file->>'maxFiles')::int then return 'too_many_files'; end if;
-    if folder.bytes + bytes > (file->>'maxBytes')::bigint then return 'too_many_bytes'; end if;
+    if folder.bytes + file_bytes > (file->>'maxBytes')::bigint then return 'too_many_bytes'; end if;
   end if;
-  update folders set files = folder.files + 1, bytes = folder.bytes + declare_file.bytes, last_place = last_place + 1 where id = folder.id;
+  update folders set files = folder.files + 1, bytes = folder.bytes + file_bytes, last_place = last_place + 1 where id = folder.id;
   insert into folder_files (folder_id, place, id, upload_id, path, archive_name, name_key, size, mime_type)
-  values (folder.id, folder.last_place + 1, file->>'fileId', file->>'uploadId', file->>'path', file->>'archiveName', key, bytes, file->>'mimeType');
+  values (folder.id, folder.last_place + 1, file->>'fileId', file->>'uploadId', file->>'path', file->>'archiveName', key, file_bytes, file->>'mimeType');
   -- No plan and no release are its own: its folder has both. Its id stands where a plan's would.
   insert into uploads (
     id, transfer_id, share_id, plan_id, plan_bound, folder_id, owner_id, agent_id, filename, mime_type, size, release,
     part_size, part_count, max_parallel_parts, main_key, operation_hash, request_digest, expires_at)
   select
-    file->>'uploadId', file->>'fileId', share_id, file->>'fileId', false, id, owner_id, agent_id, file->>'filename', file->>'mimeType', declare_file.bytes, '{}',
+    file->>'uploadId', file->>'fileId', share_id, file->>'fileId', false, id, owner_id, agent_id, file->>'filename', file->>'mimeType', file_bytes, '{}',
     (file->>'partSize')::bigint, (file->>'partCount')::int, folder.max_parallel_parts, file->>'mainKey', file->>'operationHash', file->>'requestDigest',
     least(date_trunc('milliseconds', now()) + make_interval(secs => (file->>'ttl')::int), expires_at)
   from transfers where id = folder.id;
