@@ -16,6 +16,7 @@ export function randomText(length = 24): string {
 
 export const prefixes = {
   transfer: 'trf_',
+  file: 'fil_',
   share: 'shr_',
   upload: 'mpu_',
   plan: 'pln_',

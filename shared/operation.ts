@@ -33,6 +33,11 @@ export function operationScope(caller: Caller, address: string | undefined, oper
   return hash(`${callerScope(caller, address)}\n${operationId}`);
 }
 
+/** An operation id that everybody who may change a target shares. */
+export function targetScope(targetId: string, operationId: string): string {
+  return hash(`target:${targetId}\n${operationId}`);
+}
+
 /** A digest of what a request asks of a contract. */
 export function requestDigest(contract: string, input: unknown): string {
   return hash(`${contract}\n${canonical(input)}`);

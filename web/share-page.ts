@@ -22,7 +22,7 @@ export function sharePage({ share, baseUrl, now }: SharePage): string {
   const body = html`
 <article class="share">
 <header class="share-head">
-${fileSign(share.filename)}
+${fileSign(fetchedName(share))}
 <div>
 <p class="kicker">${kicker(share)}</p>
 <h1 class="filename"><bdi translate="no">${name}</bdi></h1>
@@ -43,6 +43,7 @@ ${fact('Remaining uses', uses(share))}
 }
 
 function kicker({ type, mode }: Share): string {
+  if (type === 'folder') return mode === 'open' ? 'Shared folder' : 'Folder for named agents';
   if (type === 'pipe') return mode === 'open' ? 'Shared while it is written' : 'Written for named agents';
   return mode === 'open' ? 'Shared file' : 'File for named agents';
 }
@@ -62,6 +63,11 @@ export function goneSharePage({ baseUrl }: { readonly baseUrl: string }): string
 <p><a href="${rootOf(baseUrl)}/problems/share_not_found_or_expired">What the error means to programs</a></p>
 </article>`;
   return renderPage({ title: 'Share not found', baseUrl, body, unlisted: true });
+}
+
+/** A folder comes as one archive. */
+function fetchedName({ type, filename }: Share): string {
+  return type === 'folder' && !/\.zip$/i.test(filename) ? `${filename}.zip` : filename;
 }
 
 function fact(name: string, value: Content): Html {
@@ -103,8 +109,8 @@ ${codeBlock({ id: 'curl', label: share.passcodeRequired ? 'From a terminal, with
 
 /** Shows itself only where the script runs, which sends the passcode in a header: in an address it would stay in histories and logs. */
 function passcodeForm(share: Share, baseUrl: string): Html {
-  return html`<p>This file is locked with a passcode. Its sender gave it to you separately.</p>
-<form class="passcode" data-address="${rootOf(baseUrl)}/api/dl/${share.targetId}?share_id=${share.shareId}" data-filename="${savedName(share.filename)}" autocomplete="off" hidden>
+  return html`<p>This ${share.type === 'folder' ? 'folder' : 'file'} is locked with a passcode. Its sender gave it to you separately.</p>
+<form class="passcode" data-address="${rootOf(baseUrl)}/api/dl/${share.targetId}?share_id=${share.shareId}" data-filename="${savedName(fetchedName(share))}" autocomplete="off" hidden>
 <label for="passcode">Passcode</label>
 <input id="passcode" type="password" required maxlength="256" autocomplete="off" autocapitalize="none" spellcheck="false">
 <button type="submit" class="button">Download ${buttonSize(share)}</button>
@@ -139,7 +145,7 @@ curl -fsS -H "X-Access-Grant: $grant" ${passcodeOption(share)}-o ${saveAs(share)
 
 /** Always a path below the present folder, so that no name is an option or standard output. */
 function saveAs(share: Share): string {
-  return shellQuoted(`./${savedName(share.filename)}`);
+  return shellQuoted(`./${savedName(fetchedName(share))}`);
 }
 
 /** A sheet with the end of the name on it. */

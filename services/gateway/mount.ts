@@ -46,7 +46,7 @@ export function unknownParameter(name: string): Failure {
 /** Gathers a contract's input from path, query, headers and body. What does not belong to it is left in, to be refused by name. */
 export function readInput(request: FastifyRequest, contract: Named): unknown {
   const http = contract.http!;
-  const { operationId: _own, ...body } = readBody(request, http, contract.idempotent === true);
+  const body = readBody(request, http, contract);
   const input: Record<string, unknown> = { ...body };
   for (const [field, value] of Object.entries(request.query as Record<string, unknown>)) {
     if (http.query?.includes(field) !== true) throw unknownParameter(field);
@@ -60,7 +60,7 @@ export function readInput(request: FastifyRequest, contract: Named): unknown {
   return { ...input, ...(request.params as object) };
 }
 
-function readBody(request: FastifyRequest, http: HttpShape, idempotent: boolean): Record<string, unknown> {
+function readBody(request: FastifyRequest, http: HttpShape, { idempotent, input }: Named): Record<string, unknown> {
   const { body } = request;
   if (body === undefined || body === null) {
     if (body === undefined && (http.body === 'empty' || http.method === 'GET' || http.method === 'DELETE')) return {};
@@ -68,8 +68,11 @@ function readBody(request: FastifyRequest, http: HttpShape, idempotent: boolean)
   }
   if (typeof body !== 'object' || Array.isArray(body)) throw failField('body', 'must be a JSON object');
   const fields = body as Record<string, unknown>;
+  // A command's own id is part of what is asked; any other is the request's, and goes with its context.
+  if ('operationId' in (input as z.ZodObject).shape) return fields;
   if (!idempotent && 'operationId' in fields) throw failField('operationId', 'unknown field');
-  return fields;
+  const { operationId: _ofRequest, ...asked } = fields;
+  return asked;
 }
 
 /** Query values are text; where the contract wants a number, digits become one and anything else is refused there. */

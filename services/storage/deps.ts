@@ -1,6 +1,7 @@
 /** What the handlers of this service are made from. */
 import type { BlobStore } from '../../shared/blobs/blobs.ts';
 import type { Clock } from '../../shared/clock.ts';
+import type { DomainEvent } from '../../shared/events.ts';
 import type { Bus } from '../../shared/rpc.ts';
 import type { PlanKey } from '../../shared/tokens.ts';
 import type { Digests } from './digests.ts';
@@ -37,4 +38,10 @@ export interface Deps {
     /** For which ended transfers and uploads are remembered, so that replays find their answer. */
     readonly keepEnded: number;
   };
+  /** What one folder may hold. */
+  readonly folder: { readonly maxFiles: number; readonly maxBytes: number };
+  /** Publishes an event of something that changed nothing. */
+  readonly publish: (event: DomainEvent) => void;
+  /** Says that a command was accepted. */
+  readonly onAccepted: () => void;
 }

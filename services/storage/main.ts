@@ -13,13 +13,18 @@ import { runService } from '../../shared/service.ts';
 import { baseUrlSettings, databaseSettings, integerSetting, secretSettings } from '../../shared/settings.ts';
 import { startSweeper } from '../../shared/sweeper.ts';
 import { deriveKeys, derivePlanKeys } from '../../shared/tokens.ts';
+import { startCompletions } from './completions.ts';
 import type { Deps } from './deps.ts';
 import { makeDigests } from './digests.ts';
 import { abandonBlob } from './handlers/abandon-blob.ts';
 import { keepLease, recordPiece, releaseLease } from './handlers/append-pieces.ts';
 import { abortUpload } from './handlers/abort-upload.ts';
+import { acceptCompletion } from './handlers/accept-completion.ts';
+import { listArchive, recordArchive, zipFolder } from './handlers/archive.ts';
 import { completeUpload } from './handlers/complete-upload.ts';
 import { createPipe } from './handlers/create-pipe.ts';
+import { createFolder } from './handlers/create-folder.ts';
+import { declareFile } from './handlers/declare-file.ts';
 import { deleteTransfer } from './handlers/delete-transfer.ts';
 import { finishPart } from './handlers/finish-part.ts';
 import { finishSingle } from './handlers/finish-single.ts';
@@ -31,6 +36,8 @@ import { openTransfer } from './handlers/open-transfer.ts';
 import { keepTransfer } from './handlers/keep-transfer.ts';
 import { followPipe } from './handlers/follow-pipe.ts';
 import { abortPipe, completePipe, openPipe } from './handlers/write-pipe.ts';
+import { listFolder } from './handlers/list-folder.ts';
+import { readCompletion } from './handlers/read-completion.ts';
 import { readUploadStatus } from './handlers/read-upload-status.ts';
 import { replaySingle } from './handlers/replay-single.ts';
 import { abortResumable, beginResumable, continueResumable, declareSize, finishResumable, readResumable } from './handlers/resumables.ts';
@@ -40,6 +47,7 @@ import { openStore } from './store/store.ts';
 import { recordSettled, sweepSteps } from './sweeper.ts';
 
 const day = 86_400;
+const GiB = 1_024 ** 3;
 
 const settingsShape = {
   ...databaseSettings,
@@ -54,6 +62,8 @@ const settingsShape = {
   APPEND_LEASE_SECONDS: integerSetting({ min: 2, max: 600, default: 15 }),
   TICKET_GRACE_SECONDS: integerSetting({ min: 1, max: day, default: 120 }),
   KEEP_ENDED_SECONDS: integerSetting({ min: 1, max: 30 * day, default: 2 * day }),
+  FOLDER_MAX_FILES: integerSetting({ min: 1, max: 1_000_000, default: 100_000 }),
+  FOLDER_MAX_BYTES: integerSetting({ min: 1, max: 5_120 * GiB, default: 100 * GiB }),
   REQUEST_LIMIT: integerSetting({ min: 1, max: 100_000, default: 512 }),
 };
 
@@ -63,7 +73,8 @@ await runService('storage', settingsShape, async ({ settings, bus, log }) => {
   const database = openDatabase(settings.DATABASE_URL, settings.DATABASE_POOL, log);
   await database.migrate(new URL('./store/migrations/', import.meta.url));
   const relay = startRelay(bus, database, 'storage', log);
-  const deps = makeDeps(settings, database, bus);
+  const deps = makeDeps(settings, { database, bus, publish: relay.publish, onAccepted: () => completions.wake() });
+  const completions = startCompletions(deps, log, relay.wake);
   const sweeper = startSweeper(sweepSteps(deps), log, settings.SWEEP_SECONDS);
 
   const served = serve({
@@ -99,6 +110,15 @@ await runService('storage', settingsShape, async ({ settings, bus, log }) => {
       openTransfer: openTransfer(deps),
       deleteTransfer: deleteTransfer(deps),
       keepTransfer: keepTransfer(deps),
+      createFolder: createFolder(deps),
+      declareFile: declareFile(deps),
+      completeFile: acceptCompletion(deps),
+      completeDirectFile: acceptCompletion(deps),
+      readCompletion: readCompletion(deps),
+      listFolder: listFolder(deps),
+      zipFolder: zipFolder(deps),
+      listArchive: listArchive(deps),
+      recordArchive: recordArchive(deps),
       readHealth: async () => ({ ready: await database.isReady() }),
     },
     identify: identifyBy(bus),
@@ -109,6 +129,7 @@ await runService('storage', settingsShape, async ({ settings, bus, log }) => {
   return {
     async stop() {
       await served.drain();
+      await completions.stop();
       await sweeper.stop();
       await recordSettled(deps).catch((error: unknown) => log.warn({ err: error }, 'shares will be settled once more'));
       await relay.close();
@@ -117,12 +138,14 @@ await runService('storage', settingsShape, async ({ settings, bus, log }) => {
   };
 });
 
-function makeDeps(settings: Settings, database: Database, bus: Bus): Deps {
+function makeDeps(settings: Settings, { database, bus, publish, onAccepted }: { database: Database; bus: Bus } & Pick<Deps, 'publish' | 'onAccepted'>): Deps {
   const blobs = openFsBlobs(settings.BLOB_ROOT);
   return {
     store: openStore(database),
     blobs,
     bus,
+    publish,
+    onAccepted,
     clock: systemClock,
     digests: makeDigests(blobs),
     settled: makeSettled(),
@@ -133,6 +156,7 @@ function makeDeps(settings: Settings, database: Database, bus: Bus): Deps {
       plan: derivePlanKeys(settings.AEX_SECRET),
     },
     baseUrl: settings.BASE_URL,
+    folder: { maxFiles: settings.FOLDER_MAX_FILES, maxBytes: settings.FOLDER_MAX_BYTES },
     limits: {
       uploadTtl: settings.UPLOAD_TTL_SECONDS,
       settleAfter: settings.SETTLE_AFTER_SECONDS,

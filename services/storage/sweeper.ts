@@ -22,6 +22,7 @@ export function sweepSteps(deps: Deps): SweepSteps {
     failLostPipes: () => failLostPipes(deps),
     expireResumables: () => untilDone(() => store.expireResumables(event('upload.expired'), batchSize)),
     expireTransfers: () => untilDone(() => store.expireTransfers(event('transfer.expired'), batchSize)),
+    endFiles: () => untilDone(() => store.endFiles(batchSize)),
     createShares: () => createShares(deps),
     endShares: () => endShares(deps),
     giveUpUnfinished: () => giveUpUnfinished(deps),
@@ -31,6 +32,8 @@ export function sweepSteps(deps: Deps): SweepSteps {
     purgeAppends: () => untilDone(() => store.purgeAppends(limits.keepEnded, batchSize)),
     purgeResumables: () => untilDone(() => store.purgeResumables(limits.keepEnded, batchSize)),
     purgeUploads: () => untilDone(() => store.purgeUploads(limits.keepEnded, batchSize)),
+    purgeFiles: () => untilDone(() => store.purgeFiles(limits.keepEnded, batchSize)),
+    purgeCompletions: () => untilDone(() => store.purgeCompletions(limits.keepEnded, batchSize)),
     purgeOperations: () => untilDone(() => store.purgeOperations(limits.keepEnded, batchSize)),
     purgeTransfers: () => untilDone(() => store.purgeTransfers(limits.keepEnded, batchSize)),
   };

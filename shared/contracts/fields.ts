@@ -12,6 +12,9 @@ export function id(prefix: string) {
 }
 
 export const transferId = id('trf_');
+export const fileId = id('fil_');
+/** What bytes are stored as: a transfer, or a file of a folder. */
+export const storedId = z.string().max(64).regex(/^(trf|fil)_[A-Za-z0-9]+$/, 'must look like trf_… or fil_…');
 export const shareId = id('shr_');
 /** The prefix `multipart_` was seen on ids of earlier releases; no upload of ours has it, so it is looked up and not found. */
 export const uploadId = z.string().max(64).regex(/^(mpu|multipart)_[A-Za-z0-9]+$/, 'must look like mpu_…');
@@ -40,6 +43,18 @@ export const filename = z
   // eslint-disable-next-line no-control-regex
   .refine((value) => !/[\u0000-\u001f\u007f-\u009f/\\\u2028\u2029]/u.test(value), 'must not contain control characters or path separators')
   .refine((value) => value !== '.' && value !== '..', 'must not be . or ..');
+
+/**
+ * Where a file is in its folder: 1 to 1,024 bytes of UTF-8 after normalisation to NFC, names separated by `/`, each good as a file's name.
+ * It begins with no separator and no drive, so it leads nowhere else.
+ */
+export const path = z
+  .string()
+  .min(1, 'must be 1 to 1024 bytes')
+  .transform((value) => (value.isWellFormed() ? value.normalize('NFC') : value))
+  .refine((value) => byteLength(value) <= 1_024, 'must be 1 to 1024 bytes')
+  .refine((value) => !/^[A-Za-z]:/.test(value), 'must not begin with a drive')
+  .refine((value) => value.split('/').every((name) => filename.safeParse(name).success), 'must be names separated by /, none of them empty, . or .., without control characters and backslashes');
 
 export const mimeType = z
   .string()
@@ -76,14 +91,17 @@ export const passcodeHash = z.string().max(256);
 /** Shown where a fetch needs the passcode, and absent elsewhere. */
 export const passcodeRequired = z.literal(true).optional().describe('A fetch needs the passcode in X-Share-Passcode');
 
-/** The caller's name for one operation. */
-export const operationId = z.string().regex(/^[\x21-\x7e]{1,255}$/, 'must be 1 to 255 visible ASCII characters');
-
 /** Seconds. The upper bound is a setting of the deployment, checked where the plan is made. */
 export const ttl = z.int().min(30);
 export const maxUses = z.int().min(1).max(1_000_000_000);
 /** Bytes of a transfer to be made. */
 export const size = z.int().min(1);
+
+/** A caller's own name for one operation. */
+export const operationId = z.string().regex(/^[\x21-\x7e]{1,255}$/, 'must be 1 to 255 visible ASCII characters');
+
+/** The secret of whoever made a transfer. */
+export const deleteToken = z.string().max(1_024);
 
 /** The policy fields of every creation request. Explicit ones override the group's defaults, and those the template. */
 export const policyFields = {

@@ -156,6 +156,10 @@ export const shares = defineContracts({
     input: z.strictObject({
       fetchId: z.uuid(),
       targetId: fields.transferId,
+      /** The one file of the target, a folder, that is fetched; for the record. */
+      fileId: fields.fileId.optional(),
+      /** Spends from the target's own share where neither a share nor a grant is named. */
+      ownShare: z.boolean().optional(),
       shareId: fields.shareId.optional(),
       grant: z.string().max(1_024).optional(),
       passcode: z.string().max(1_024).optional(),

@@ -19,9 +19,11 @@ export const transfers = defineContracts({
       method: 'GET', path: '/api/dl/{id}', status: 200, query: ['share_id'], handled: true, rate: 'fetch', responseType: 'application/octet-stream',
       headers: { grant: 'X-Access-Grant', passcode: 'X-Share-Passcode', range: 'Range', ifRange: 'If-Range', ifNoneMatch: 'If-None-Match', ifMatch: 'If-Match' },
     },
-    input: z.strictObject({ id: fields.transferId, metadataOnly: z.boolean().default(false) }),
+    input: z.strictObject({ id: fields.storedId, metadataOnly: z.boolean().default(false) }),
     output: z.strictObject({
       type: fields.targetType,
+      /** The folder that the file is in, whose share lets it be fetched. */
+      folderId: fields.transferId.optional(),
       filename: fields.filename,
       mimeType: fields.mimeType,
       size: z.int().min(0).describe('0 while the bytes still come'),
@@ -32,7 +34,7 @@ export const transfers = defineContracts({
       /** Absent when the bytes came with the answer. */
       ticket: readTicket.optional(),
     }),
-    errors: ['transfer_not_found', 'share_id_required', 'grant_required', 'share_not_found_or_expired', 'share_use_limit_exceeded', 'invalid_grant', 'grant_already_used', 'passcode_required', 'invalid_passcode', 'rate_limited', 'range_not_satisfiable', 'precondition_failed', 'forbidden'],
+    errors: ['transfer_not_found', 'folder_not_found', 'share_id_required', 'grant_required', 'share_not_found_or_expired', 'share_use_limit_exceeded', 'invalid_grant', 'grant_already_used', 'passcode_required', 'invalid_passcode', 'rate_limited', 'range_not_satisfiable', 'precondition_failed', 'forbidden'],
   },
   keepTransfer: {
     service: 'storage',
@@ -48,8 +50,8 @@ export const transfers = defineContracts({
     accepts: ['owner_session', 'agent_key'],
     proof: 'deleteToken',
     http: { method: 'DELETE', path: '/api/dl/{id}', status: 200, headers: { deleteToken: 'X-Delete-Token' } },
-    input: z.strictObject({ id: fields.transferId, deleteToken: z.string().max(1_024).optional() }),
-    output: z.strictObject({ id: fields.transferId, deleted: z.literal(true) }),
+    input: z.strictObject({ id: fields.storedId, deleteToken: fields.deleteToken.optional() }),
+    output: z.strictObject({ id: fields.storedId, deleted: z.literal(true) }),
     errors: ['delete_token_required', 'invalid_delete_token', 'transfer_not_found', 'invalid_agent_credential', 'invalid_owner_credential', 'forbidden_origin'],
   },
 });

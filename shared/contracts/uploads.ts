@@ -39,10 +39,13 @@ const planInHeader = { plan: planHeader };
 const described = z.strictObject({ filename: fields.filename.optional(), mimeType: fields.mimeType.optional() });
 export type Described = z.output<typeof described>;
 
+/** An upload into a folder goes on for whoever holds the folder's delete token, too. */
+const proved = { ...planned, deleteToken: fields.deleteToken.optional() };
+const proofInHeader = { ...planInHeader, deleteToken: 'X-Delete-Token' };
 const lane = { planId: fields.planId, plan, narrowing };
 const describedLane = { ...lane, described: described.optional() };
 const laneErrors = ['plan_required', 'plan_expired', 'plan_mismatch', 'plan_widened', 'plan_already_used', 'payload_too_large', 'digest_mismatch', 'upload_expired'] as const;
-const uploadErrors = ['multipart_upload_not_found', 'plan_required', 'plan_expired', 'plan_mismatch', 'agent_auth_required', 'owner_auth_required', 'invalid_agent_credential', 'invalid_owner_credential', 'forbidden', 'forbidden_origin'] as const;
+const uploadErrors = ['multipart_upload_not_found', 'plan_required', 'plan_expired', 'plan_mismatch', 'agent_auth_required', 'owner_auth_required', 'invalid_agent_credential', 'invalid_owner_credential', 'forbidden', 'forbidden_origin', 'delete_token_required', 'invalid_delete_token'] as const;
 
 export const uploads = defineContracts({
   storeSmall: {
@@ -116,7 +119,8 @@ export const uploads = defineContracts({
     service: 'storage',
     summary: 'Check that a part may come and say where its bytes go',
     accepts: ['owner_session', 'agent_key'],
-    input: z.strictObject({ uploadId: fields.uploadId, partNumber, size: z.int().min(0).optional(), ...planned }),
+    proof: 'deleteToken',
+    input: z.strictObject({ uploadId: fields.uploadId, partNumber, size: z.int().min(0).optional(), ...proved }),
     output: z.strictObject({ ticket: writeTicket, size: z.int().describe('Bytes that this part must have') }),
     errors: [...uploadErrors, 'upload_state_conflict', 'upload_expired', 'part_size_mismatch'],
   },
@@ -124,7 +128,7 @@ export const uploads = defineContracts({
     service: 'storage',
     summary: 'Record a written part; the same number again replaces it',
     accepts: [],
-    http: { method: 'POST', path: '/api/upload/multipart/part', status: 200, query: ['uploadId', 'partNumber'], headers: planInHeader, handled: true, rate: 'bytes', requestType: 'application/octet-stream' },
+    http: { method: 'POST', path: '/api/upload/multipart/part', status: 200, query: ['uploadId', 'partNumber'], headers: proofInHeader, handled: true, rate: 'bytes', requestType: 'application/octet-stream' },
     input: z.strictObject({ uploadId: fields.uploadId, partNumber, key: z.string(), written }),
     output: z.strictObject({ uploadId: fields.uploadId, partNumber, size: z.int(), etag, sha256: fields.sha256 }),
     errors: [...uploadErrors, 'upload_state_conflict', 'upload_expired', 'part_size_mismatch', 'digest_mismatch'],
@@ -150,8 +154,9 @@ export const uploads = defineContracts({
     service: 'storage',
     summary: 'Abort a multipart upload',
     accepts: ['owner_session', 'agent_key'],
-    http: { method: 'POST', path: '/api/upload/multipart/abort', status: 200, headers: planInHeader },
-    input: z.strictObject({ uploadId: fields.uploadId, ...planned }),
+    proof: 'deleteToken',
+    http: { method: 'POST', path: '/api/upload/multipart/abort', status: 200, headers: proofInHeader },
+    input: z.strictObject({ uploadId: fields.uploadId, ...proved }),
     output: z.strictObject({ uploadId: fields.uploadId, state: uploadState }),
     errors: [...uploadErrors, 'upload_state_conflict'],
   },
@@ -159,11 +164,12 @@ export const uploads = defineContracts({
     service: 'storage',
     summary: 'Read the status of a multipart upload',
     accepts: ['owner_session', 'agent_key'],
-    http: { method: 'GET', path: '/api/upload/multipart/status', status: 200, query: ['uploadId'], headers: planInHeader },
-    input: z.strictObject({ uploadId: fields.uploadId, ...planned }),
+    proof: 'deleteToken',
+    http: { method: 'GET', path: '/api/upload/multipart/status', status: 200, query: ['uploadId'], headers: proofInHeader },
+    input: z.strictObject({ uploadId: fields.uploadId, ...proved }),
     output: z.strictObject({
       uploadId: fields.uploadId,
-      transferId: fields.transferId,
+      transferId: fields.storedId.describe('The id of the file where the upload is into a folder'),
       state: uploadState,
       size: z.int(),
       partSize: z.int(),

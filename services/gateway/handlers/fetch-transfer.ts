@@ -12,6 +12,7 @@ import { etagOf, transferHeaders } from '../domain/transfer-headers.ts';
 import { nobody, readConditions, readFetch } from '../fetch-request.ts';
 import { livePipe, type LivePipeDeps } from '../live-pipe.ts';
 import type { SpendingFetch, Spent } from '../uses.ts';
+import { deliverArchive, headArchive } from './zip-folder.ts';
 
 export interface FetchDeps extends DeliverDeps, LivePipeDeps {
   readonly bus: Bus;
@@ -21,10 +22,12 @@ export interface FetchDeps extends DeliverDeps, LivePipeDeps {
 type Opened = AnswerOf<typeof transfers.openTransfer> & { readonly [attachedBytes]?: Buffer };
 
 /** HEAD: the headers of a GET. It needs nothing and spends nothing. */
-export const headTransfer = ({ bus, baseUrl }: FetchDeps) =>
+export const headTransfer = (deps: FetchDeps) =>
   async function headTransfer(request: FastifyRequest, reply: FastifyReply) {
+    const { bus, baseUrl } = deps;
     const id = readId(request);
     const opened = await bus.call(transfers.openTransfer, { id, metadataOnly: true }, contextOf(request, nobody, baseUrl));
+    if (opened.type === 'folder') return headArchive(deps, reply, id);
     const verdict = evaluate({ ...readConditions(request), range: undefined }, validatorsOf(id, opened));
     if (verdict.status === 412) throw fail('precondition_failed');
     reply.hijack();
@@ -35,15 +38,23 @@ export const headTransfer = ({ bus, baseUrl }: FetchDeps) =>
 
 export const fetchTransfer = (deps: FetchDeps) =>
   async function fetchTransfer(request: FastifyRequest, reply: FastifyReply) {
-    const fetch = readFetch(request, readId(request), deps.baseUrl);
+    const id = readId(request);
     const conditions = readConditions(request);
-    const isPlain = Object.values(conditions).every((value) => value === undefined);
-    const ready = isPlain ? await spendAndOpen(deps, fetch) : await openThenSpend(deps, fetch, conditions);
-    if (!ready.spent) return sendNotModified(reply, fetch, ready.opened);
-    return deliver(deps, reply, fetch, { ...ready, spent: ready.spent });
+    const fetch = readFetch(request, id, deps.baseUrl);
+    const ready = isOfFolder(id) ? await openFileThenSpend(deps, { id, fetch, conditions })
+      : Object.values(conditions).every((value) => value === undefined) ? await spendAndOpen(deps, fetch)
+      : await openThenSpend(deps, fetch, conditions);
+    if (!ready.spent) return sendNotModified(reply, id, ready.opened);
+    const delivery = { ...ready, reply, id, spent: ready.spent };
+    return ready.opened.type === 'folder' ? deliverArchive(deps, delivery) : deliver(deps, delivery);
   };
 
+/** A file of a folder is fetched by the folder's share or grant. */
+const isOfFolder = (id: string) => id.startsWith('fil_');
+
 interface Ready {
+  /** Of the target whose share lets it through. */
+  readonly fetch: SpendingFetch;
   readonly opened: Opened;
   readonly verdict: Verdict;
   /** Absent when the answer has no body and nothing was spent. */
@@ -58,7 +69,7 @@ async function spendAndOpen(deps: FetchDeps, fetch: SpendingFetch): Promise<Read
     if (spending.value.spent) await deps.uses.giveBack(fetch);
     throw opening.reason;
   }
-  return { opened: opening.value, spent: spending.value, verdict: { status: 200 } };
+  return { fetch, opened: opening.value, spent: spending.value, verdict: { status: 200 } };
 }
 
 /** A conditional or range request may turn out to deliver nothing, so storage is asked first. */
@@ -69,12 +80,27 @@ async function openThenSpend(deps: FetchDeps, fetch: SpendingFetch, conditions: 
     if (spent) await deps.uses.giveBack(fetch);
     throw error;
   });
-  // Nobody knows yet which bytes a range of a live pipe would be.
-  const verdict = evaluate(opened.live ? { ...conditions, range: undefined } : conditions, validatorsOf(fetch.targetId, opened));
+  return spendIfDelivered(deps, { id: fetch.targetId, fetch, opened, conditions });
+}
+
+/** Which folder a file is in, storage knows: it is asked first. */
+async function openFileThenSpend(deps: FetchDeps, { id, fetch: asked, conditions }: { id: string; fetch: SpendingFetch; conditions: Conditions }): Promise<Ready> {
+  const opened = await open(deps, asked);
+  if (!opened.folderId) throw fail('transfer_not_found');
+  return spendIfDelivered(deps, { id, fetch: { ...asked, targetId: opened.folderId, fileId: id }, opened, conditions });
+}
+
+async function spendIfDelivered(deps: FetchDeps, { id, fetch, opened, conditions }: Pick<Ready, 'fetch' | 'opened'> & { id: string; conditions: Conditions }): Promise<Ready> {
+  const verdict = judge(id, opened, conditions);
   if (verdict.status === 412) throw fail('precondition_failed');
   if (verdict.status === 416) throw fail('range_not_satisfiable', { size: opened.size });
-  if (verdict.status === 304) return { opened, verdict, spent: undefined };
-  return { opened, verdict, spent: await deps.uses.spend(fetch) };
+  return { fetch, opened, verdict, spent: verdict.status === 304 ? undefined : await deps.uses.spend(fetch) };
+}
+
+/** An archive has no validators and no ranges, and of a live pipe nobody knows yet which bytes a range would be. */
+function judge(id: string, opened: Opened, conditions: Conditions): Verdict {
+  if (opened.type === 'folder') return { status: 200 };
+  return evaluate(opened.live ? { ...conditions, range: undefined } : conditions, validatorsOf(id, opened));
 }
 
 async function open({ bus }: FetchDeps, { targetId: id, context }: SpendingFetch): Promise<Opened> {
@@ -82,12 +108,11 @@ async function open({ bus }: FetchDeps, { targetId: id, context }: SpendingFetch
 }
 
 /** Sends the file, or the range of it; of a pipe whose sender still writes, what is there and then what comes. */
-async function deliver(deps: FetchDeps, reply: FastifyReply, fetch: SpendingFetch, ready: Ready & { spent: Spent }): Promise<FastifyReply> {
-  const { opened, verdict, spent } = ready;
-  if (opened.live) return deliverSpent(deps, { reply, fetch, spent, status: 200, headers: liveHeaders(fetch.targetId, opened) }, livePipe(deps, fetch, reply.raw));
+async function deliver(deps: FetchDeps, { reply, id, fetch, opened, verdict, spent }: Ready & { reply: FastifyReply; id: string; spent: Spent }): Promise<FastifyReply> {
+  if (opened.live) return deliverSpent(deps, { reply, fetch, spent, status: 200, headers: liveHeaders(id, opened) }, livePipe(deps, fetch, reply.raw));
   const range: ByteRange = verdict.status === 206 ? verdict.range : { start: 0, end: opened.size - 1 };
   let blob: OpenBlob | undefined;
-  return deliverSpent(deps, { reply, fetch, spent, status: verdict.status, headers: deliveryHeaders(fetch.targetId, opened, range, verdict) }, {
+  return deliverSpent(deps, { reply, fetch, spent, status: verdict.status, headers: deliveryHeaders(id, opened, range, verdict) }, {
     async open() { blob = opened.ticket && (await deps.blobs.open(opened.ticket)); },
     async send(raw) {
       if (blob && opened.size > 0) await blob.pipe({ start: range.start, end: range.end + 1 }, raw);
@@ -114,7 +139,7 @@ function deliveryHeaders(id: string, opened: Opened, { start, end }: ByteRange, 
   };
 }
 
-function sendNotModified(reply: FastifyReply, { targetId: id }: SpendingFetch, opened: Opened): FastifyReply {
+function sendNotModified(reply: FastifyReply, id: string, opened: Opened): FastifyReply {
   reply.hijack();
   const { ETag, 'Last-Modified': modified } = transferHeaders({ ...opened, id });
   setHeaders(reply, { status: 304, headers: { ETag: ETag!, 'Last-Modified': modified! } });
@@ -124,7 +149,7 @@ function sendNotModified(reply: FastifyReply, { targetId: id }: SpendingFetch, o
 
 function readId(request: FastifyRequest): string {
   const { id } = request.params as { id: string };
-  if (!/^trf_[A-Za-z0-9]{1,60}$/.test(id)) throw fail('transfer_not_found');
+  if (!/^(trf|fil)_[A-Za-z0-9]{1,60}$/.test(id)) throw fail('transfer_not_found');
   return id;
 }
 

@@ -35,13 +35,14 @@ export const uploadPart = (deps: ByteDeps) =>
 
 async function storePart({ bus, blobs, baseUrl }: ByteDeps, reply: FastifyReply, part: Part) {
   const { request } = reply;
-  const context = contextOf(request, uploads.openPart, baseUrl);
+  const context = contextOf(request, { ...uploads.openPart, http: uploads.finishPart.http }, baseUrl);
   const plan = header(request, planHeader.toLowerCase());
+  const deleteToken = header(request, 'x-delete-token');
   const { uploadId, partNumber } = parseInput(uploads.openPart, {
-    uploadId: part.uploadId, partNumber: part.partNumber,
+    uploadId: part.uploadId, partNumber: part.partNumber, deleteToken,
     ...(part.size !== undefined && { size: part.size }),
   }) as { uploadId: string; partNumber: number };
-  const { ticket, size } = await bus.call(uploads.openPart, { uploadId, partNumber, size: part.size, plan }, soon(context));
+  const { ticket, size } = await bus.call(uploads.openPart, { uploadId, partNumber, size: part.size, plan, deleteToken }, soon(context));
   acceptBody(reply);
   try {
     const written = await blobs.write(ticket, part.source, { maxBytes: size, sha256: true }).catch(nameTooLarge(size));

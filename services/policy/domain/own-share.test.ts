@@ -20,7 +20,8 @@ describe('a change of a share', () => {
     ['no cap', { maxUses: null }],
     ['other agents', { allowedAgentIds: ['b'] }, agents],
     ['no labels', { metadata: {} }],
-    ['an expiry of a folder within that of its files', { expiresAt: at(200) }, { targetType: 'folder' }],
+    ['an expiry of a folder beyond that of its files, which are kept with it', { expiresAt: at(201) }, { targetType: 'folder' }],
+    ['an expiry of a pipe within that of its bytes', { expiresAt: at(200) }, { targetType: 'pipe' }],
   ])('to %s is good', (_title, changes, facts) => {
     expect(check(changes, facts)).not.toThrow();
   });
@@ -28,7 +29,7 @@ describe('a change of a share', () => {
   test.each<[string, Changes, string, Partial<OwnShare>?]>([
     ['the present as expiry', { expiresAt: at(0) }, 'expiresAt'],
     ['an expiry beyond the bound', { expiresAt: at(1_000.001) }, 'expiresAt'],
-    ['an expiry of a folder beyond that of its files', { expiresAt: at(201) }, 'expiresAt', { targetType: 'folder' }],
+    ['an expiry of a pipe beyond that of its bytes', { expiresAt: at(201) }, 'expiresAt', { targetType: 'pipe' }],
     ['a cap below the uses that are spent', { maxUses: 2 }, 'maxUses'],
     ['agents on an open share', { allowedAgentIds: ['a'] }, 'allowedAgentIds'],
     ['an empty allow list on an open share', { allowedAgentIds: [] }, 'allowedAgentIds'],

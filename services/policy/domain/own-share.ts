@@ -52,7 +52,7 @@ export function checkChanges(share: OwnShare, { expiresAt, maxUses, allowedAgent
   if (expiresAt && !(expiresAt.getTime() > now)) throw failField('expiresAt', 'must be in the future');
   // What it has already it may keep, should the deployment's bound have become smaller.
   if (expiresAt && expiresAt > share.expiresAt && expiresAt.getTime() > now + maxTtl * 1_000) throw failField('expiresAt', `must be at most ${maxTtl} seconds from now`);
-  if (expiresAt && needsBytesUntil(share, { expiresAt }) && share.targetType !== 'file') throw failField('expiresAt', `must not be after ${share.targetExpiresAt.toISOString()}: what the share holds is kept until then`);
+  if (expiresAt && needsBytesUntil(share, { expiresAt }) && share.targetType === 'pipe') throw failField('expiresAt', `must not be after ${share.targetExpiresAt.toISOString()}: what the share holds is kept until then`);
   if (typeof maxUses === 'number' && maxUses < share.uses) throw failField('maxUses', `must be at least ${share.uses}: so many uses are spent`);
   if (allowedAgentIds && share.mode === 'open') throw failField('allowedAgentIds', 'an open share has no allow list');
   if (allowedAgentIds?.length === 0) throw failField('allowedAgentIds', 'must name at least one agent for an agent share');

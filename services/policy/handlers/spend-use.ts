@@ -45,7 +45,7 @@ async function spendingOf(deps: Deps, fetch: Fetch, context: HandlerContext) {
     const { shareId } = grant;
     return { shareId, spend: (passcodeHash?: string) => spendGrant(deps, { ...fetch, shareId, ...(passcodeHash && { passcodeHash }) }, grant, context) };
   }
-  const { shareId } = fetch;
+  const shareId = fetch.shareId ?? (fetch.ownShare ? (await deps.store.findShareOfTarget(fetch.targetId))?.id : undefined);
   if (!shareId) throw await explainMissingShareId(deps, fetch, context);
   return { shareId, spend: (passcodeHash?: string) => spendOpen(deps, { ...fetch, shareId, ...(passcodeHash && { passcodeHash }) }, context) };
 }
@@ -97,7 +97,7 @@ async function explainRefusedUse(deps: Deps, fetch: ShareFetch, context: Handler
 function fetchEvents({ clock }: Deps, fetch: Fetch & { shareId: string }, context: HandlerContext, facts: Partial<EventFacts>) {
   const now = clock();
   return [
-    eventOf(context, now, { ...facts, eventType: 'transfer.fetched', targetType: 'file', targetId: fetch.targetId, data: { fetchId: fetch.fetchId } }),
+    eventOf(context, now, { ...facts, eventType: 'transfer.fetched', targetType: 'file', targetId: fetch.targetId, data: { fetchId: fetch.fetchId, ...(fetch.fileId && { fileId: fetch.fileId }) } }),
     eventOf(context, now, { ...facts, eventType: 'share.exhausted', targetType: 'share', targetId: fetch.shareId }),
   ];
 }

@@ -1,10 +1,10 @@
 /** Events that a sender causes. Who that is was fixed when the plan was signed, whatever credential came with the request. */
-import type { HandlerContext } from '../../../shared/contract.ts';
+import type { Caller, RequestContext } from '../../../shared/contract.ts';
 import { eventOf, type DomainEvent, type EventFacts } from '../../../shared/events.ts';
 import type { Creator, NewTransfer } from './transfer.ts';
 import type { Upload } from './upload.ts';
 
-type Occasion = { readonly context: HandlerContext; readonly now: number };
+type Occasion = { readonly context: RequestContext & { readonly caller: Caller }; readonly now: number };
 
 function senderEvent({ context, now }: Occasion, { ownerId, agentId }: Creator, facts: EventFacts): DomainEvent {
   return { ...eventOf(context, now, { ...facts, ownerId, agentId }), actor: actorOf(ownerId, agentId) };
@@ -25,7 +25,17 @@ export function pipeEvent(occasion: Occasion, eventType: 'upload.initialized' | 
   return senderEvent(occasion, { ownerId, agentId }, { eventType, targetType: 'pipe', targetId: id, shareId, data: { lane: 'pipe', ...data } });
 }
 
-export function uploadEvent(occasion: Occasion, eventType: 'upload.initialized' | 'upload.completed' | 'upload.aborted', upload: Pick<Upload, 'id' | 'transferId' | 'shareId' | 'ownerId' | 'agentId'> & { readonly size: number | null }): DomainEvent {
-  const { id: uploadId, transferId, shareId, size } = upload;
-  return senderEvent(occasion, upload, { eventType, targetType: 'file', targetId: transferId, shareId, data: { uploadId, ...(size !== null && { size }), lane: 'multipart' } });
+export function uploadEvent(occasion: Occasion, eventType: 'upload.initialized' | 'upload.completed' | 'upload.aborted', upload: Pick<Upload, 'id' | 'transferId' | 'shareId' | 'ownerId' | 'agentId'> & { readonly size: number | null; readonly folderId?: string | null }): DomainEvent {
+  const { id: uploadId, transferId, shareId, size, folderId } = upload;
+  return senderEvent(occasion, upload, { eventType, targetType: 'file', targetId: transferId, shareId, data: { uploadId, ...(size !== null && { size }), lane: 'multipart', ...(folderId && { folderId }) } });
+}
+
+export function folderCreated(occasion: Occasion, folder: NewTransfer): DomainEvent {
+  const { id, shareId } = folder;
+  return senderEvent(occasion, folder, { eventType: 'folder.created', targetType: 'folder', targetId: id, shareId });
+}
+
+export function fileReady(occasion: Occasion, upload: Upload): DomainEvent {
+  const { id: uploadId, transferId: fileId, folderId, shareId, size } = upload;
+  return senderEvent(occasion, upload, { eventType: 'folder.file_ready', targetType: 'folder', targetId: folderId, shareId, data: { fileId, uploadId, size } });
 }

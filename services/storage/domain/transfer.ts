@@ -27,6 +27,8 @@ export interface NewTransfer extends Creator {
 }
 
 export interface Transfer extends NewTransfer {
+  /** The folder that a file is in; null for what has a share of its own. */
+  readonly folderId: string | null;
   readonly segments: Segment[] | null;
   readonly createdAt: Date;
   readonly expiresAt: Date;

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { checkOpen, checkParts, etagOf, offsetOfPart, segmentsOf, sizeOfPart, uploadStates, type Part } from './upload.ts';
 
 const upload = { size: 25, partSize: 10, partCount: 3, mainKey: 'main' };
-const part = (partNumber: number, key = 'main', size = sizeOfPart(upload, partNumber)): Part => ({ partNumber, key, size, sha256: String(partNumber).repeat(64) });
+const part = (partNumber: number, key = 'main', size = sizeOfPart(upload, partNumber)): Part => ({ partNumber, key, size, sha256: String(partNumber).repeat(64), crc32: null });
 const all = [part(1), part(2), part(3)];
 const listed = all.map(({ partNumber, sha256 }) => ({ partNumber, etag: etagOf({ sha256 }) }));
 const pathsOf = (work: () => void) => {

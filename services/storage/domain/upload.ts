@@ -9,6 +9,8 @@ export type UploadState = (typeof uploadStates)[number];
 export interface Upload extends Omit<NewTransfer, 'id' | 'kind' | 'lane' | 'crc32'> {
   readonly id: string;
   readonly transferId: string;
+  /** The folder that the file will be in; null for an upload that becomes a transfer with a share of its own. */
+  readonly folderId: string | null;
   /** Whether every request of this upload must carry its plan. */
   readonly planBound: boolean;
   readonly partSize: number;
@@ -29,6 +31,7 @@ export interface Part {
   readonly key: string;
   readonly size: number;
   readonly sha256: string;
+  readonly crc32: number | null;
 }
 
 /** The etag that a part is answered with. */

@@ -21,6 +21,7 @@ const maxTries = 3;
 export const completeUpload = (deps: Deps): Handler<typeof uploads.completeUpload> =>
   async function completeUpload(input, context) {
     const upload = await sentUpload(deps, await deps.store.findUploadWithParts(input.uploadId), input, context);
+    if (upload.folderId !== null) throw fail('upload_state_conflict', { detail: `The upload is of a file in a folder: complete it with POST /api/folder/${upload.folderId}/upload-complete.` });
     await claimFor(deps, input, context);
     const transfer = await completeOnce(deps, upload, input, context);
     const answer = await releaseTransfer(deps, transfer, context);

@@ -3,19 +3,21 @@ import { attachedBytes, type Handler } from '../../../shared/contract.ts';
 import type { transfers } from '../../../shared/contracts/transfers.ts';
 import { fail } from '../../../shared/errors.ts';
 import type { Deps } from '../deps.ts';
+import { ticketToRead } from './ticket-to-read.ts';
 
 export const openTransfer = ({ store }: Deps): Handler<typeof transfers.openTransfer> =>
   async function openTransfer({ id, metadataOnly }) {
     const transfer = await store.openTransfer(id, !metadataOnly);
     if (!transfer) throw fail('transfer_not_found');
-    const { kind: type, filename, mimeType, size, sha256, createdAt, segments, bytes } = transfer;
+    const { kind: type, folderId, filename, mimeType, size, sha256, createdAt, segments, bytes } = transfer;
     const live = type === 'pipe' && !segments;
     return {
       type, filename, mimeType, size, createdAt: createdAt.toISOString(),
+      ...(folderId && { folderId }),
       // A digest that was promised is one of the bytes only once they are there.
       ...(sha256 && !live && { sha256 }),
       ...(live && { live }),
-      ...(segments && { ticket: { driver: 'fs' as const, segments } }),
+      ...(segments && { ticket: ticketToRead(segments) }),
       ...(bytes && { [attachedBytes]: bytes }),
     };
   };

@@ -8,11 +8,11 @@ import type { Deps } from '../deps.ts';
 import { pipeEvent, transferStored } from '../domain/sender-event.ts';
 import { takeLease } from './append-pieces.ts';
 import { endShare } from './delete-transfer.ts';
-import { sentTransfer } from './sent-transfer.ts';
+import { madeBySender } from './made-by-sender.ts';
 
 export const openPipe = (deps: Deps): Handler<typeof pipes.openPipe> =>
   async function openPipe({ pipeId, deleteToken, size }, context) {
-    const pipe = await sentTransfer(deps, { id: pipeId, deleteToken }, context);
+    const pipe = await madeBySender(deps, { id: pipeId, deleteToken, find: deps.store.findTransfer, absent: 'transfer_not_found' }, context);
     const append = await deps.store.findAppend(pipeId);
     if (pipe.kind !== 'pipe' || !append) throw fail('transfer_not_found');
     if (pipe.expiresAt.getTime() <= deps.clock()) throw fail('upload_expired');

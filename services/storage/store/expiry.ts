@@ -16,17 +16,19 @@ export function expiryStore(database: Database) {
             jsonb_build_object('uploadId', id, 'size', size, 'lane', 'multipart') as data
         ), files as (
           update blobs set state = 'garbage', garbage_at = now() where upload_id in (select id from ended) and state <> 'garbage'
+        ), undeclared as (
+          update folder_files set gone_at = now() where upload_id in (select id from ended)
         ), told as (${tellEach(sql, 'ended', event)})
         select id from ended`);
       return rows.length;
     },
 
-    /** Ends transfers past their expiry and lets go of their bytes. Their shares end by themselves. Answers how many. */
+    /** Ends transfers past their expiry and lets go of their bytes. Their shares end by themselves, the files of folders with the next step. Answers how many. */
     async expireTransfers(event: DomainEvent, limit: number): Promise<number> {
       const rows = await database.run((sql) => sql`
         with ended as (
           update transfers set ended_at = now(), ended_how = 'expired', bytes = null
-          where id in (select id from transfers where ended_at is null and expires_at <= now() order by expires_at limit ${limit} for update skip locked)
+          where id in (select id from transfers where ended_at is null and folder_id is null and expires_at <= now() order by expires_at limit ${limit} for update skip locked)
           returning id as transfer_id, share_id, owner_id, agent_id, kind as target_type, gen_random_uuid() as event_id,
             jsonb_build_object('size', size, 'lane', lane) as data
         ), cut as (
@@ -34,6 +36,8 @@ export function expiryStore(database: Database) {
         ), files as (
           update blobs set state = 'garbage', garbage_at = now()
           where transfer_id in (select transfer_id from ended) and state <> 'garbage' and (select count(*) from cut) >= 0
+        ), closed as (
+          update folders set ended_at = now() where id in (select transfer_id from ended)
         ), told as (${tellEach(sql, 'ended', event)})
         select transfer_id from ended`);
       return rows.length;

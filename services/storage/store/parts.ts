@@ -67,7 +67,7 @@ export function partsStore(database: Database) {
     /** A recorded attempt, current or replaced. */
     async findRecorded({ uploadId, partNumber, key }: Attempt): Promise<Part | undefined> {
       const rows = await database.run((sql) => sql<Part[]>`
-        select part_number as "partNumber", key, size, sha256 from parts
+        select part_number as "partNumber", key, size, sha256, crc32 from parts
         where key = ${key} and part_number = ${partNumber}::int and upload_id = ${uploadId} and version is not null`);
       return rows[0];
     },

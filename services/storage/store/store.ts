@@ -2,7 +2,9 @@
 import type { Database } from '../../../shared/db.ts';
 import { appendsStore } from './appends.ts';
 import { blobsStore } from './blobs.ts';
+import { completionsStore } from './completions.ts';
 import { expiryStore } from './expiry.ts';
+import { foldersStore } from './folders.ts';
 import { operationsStore } from './operations.ts';
 import { partsStore } from './parts.ts';
 import { pipesStore } from './pipes.ts';
@@ -25,5 +27,7 @@ export function openStore(database: Database) {
     ...operationsStore(database),
     ...settlementsStore(database),
     ...expiryStore(database),
+    ...foldersStore(database),
+    ...completionsStore(database),
   };
 }

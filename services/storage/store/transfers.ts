@@ -7,11 +7,11 @@ import { tell } from '../../../shared/tell.ts';
 import { endAppends } from './appends.ts';
 
 export const transferColumns = (sql: Sql) => sql`
-  id, share_id as "shareId", plan_id as "planId", owner_id as "ownerId", agent_id as "agentId", kind, lane, filename, mime_type as "mimeType",
+  id, folder_id as "folderId", share_id as "shareId", plan_id as "planId", owner_id as "ownerId", agent_id as "agentId", kind, lane, filename, mime_type as "mimeType",
   size, crc32, sha256, release, segments, created_at as "createdAt", expires_at as "expiresAt", ended_at as "endedAt"`;
 
 /** What a fetch needs of a transfer. */
-export type OpenedTransfer = Pick<Transfer, 'kind' | 'filename' | 'mimeType' | 'size' | 'sha256' | 'createdAt' | 'segments'> & { readonly bytes: Buffer | null };
+export type OpenedTransfer = Pick<Transfer, 'kind' | 'filename' | 'mimeType' | 'size' | 'sha256' | 'createdAt' | 'segments' | 'folderId'> & { readonly bytes: Buffer | null };
 
 /** Inserts a transfer, and that its share is wanted, from a row that must exist for it. The lifetime begins with this statement. */
 export function insertTransfer(sql: Sql, from: string, transfer: NewTransfer, content: { bytes?: Uint8Array; segments?: readonly Segment[] }) {
@@ -62,8 +62,11 @@ export function transfersStore(database: Database) {
 
     /** A transfer that can be fetched at this moment, its inline bytes with it when asked for. */
     openTransfer: (id: string, withBytes: boolean) => findOne((sql) => sql<OpenedTransfer[]>`
-      select kind, filename, mime_type as "mimeType", size, sha256, created_at as "createdAt", segments, ${withBytes ? sql`bytes` : sql`null as bytes`}
-      from transfers where id = ${id} and ended_at is null and expires_at > now()`),
+      select kind, folder_id as "folderId", filename, mime_type as "mimeType", size, sha256, created_at as "createdAt", segments, ${withBytes ? sql`bytes` : sql`null as bytes`}
+      from transfers where id = ${id} and ended_at is null and (
+        case when folder_id is null then expires_at > now()
+        -- A file lives as long as its folder.
+        else exists (select from transfers folder where folder.id = transfers.folder_id and folder.ended_at is null and folder.expires_at > now()) end)`),
 
     /** Moves the expiry of a transfer that has not reached it, only ever later. The event of it is the share's. Answers the expiry, undefined when the transfer is gone. */
     async keepTransfer(id: string, until: Date): Promise<Date | undefined> {
@@ -87,6 +90,8 @@ export function transfersStore(database: Database) {
           update blobs set state = 'garbage', garbage_at = now()
           -- After the writer's row, which whoever records a piece has locked before its file.
           where transfer_id = (select id from ended) and state <> 'garbage' and (select count(*) from cut) >= 0
+        ), closed as (
+          update folders set ended_at = now() where id = (select id from ended)
         ), wanted as (
           insert into settlements (transfer_id, wanted) select id, 'ended' from ended
           on conflict (transfer_id) do update set wanted = 'ended', since = now()

@@ -10,13 +10,13 @@ import { insertTransfer, transferColumns, wantShare } from './transfers.ts';
 
 /** An upload is expired from its expiry on, whether or not the sweeper came by. */
 const uploadColumns = (sql: Sql) => sql`
-  id, transfer_id as "transferId", share_id as "shareId", plan_id as "planId", plan_bound as "planBound",
+  id, transfer_id as "transferId", folder_id as "folderId", share_id as "shareId", plan_id as "planId", plan_bound as "planBound",
   owner_id as "ownerId", agent_id as "agentId", filename, mime_type as "mimeType", size, sha256, release,
   part_size as "partSize", part_count as "partCount", max_parallel_parts as "maxParallelParts", main_key as "mainKey",
   case when state = 'initialized' and expires_at <= now() then 'expired' else state end as state,
   parts_version as "partsVersion", request_digest as "requestDigest", expires_at as "expiresAt"`;
 
-export interface NewUpload extends Omit<Upload, 'state' | 'partsVersion' | 'expiresAt'> {
+export interface NewUpload extends Omit<Upload, 'folderId' | 'state' | 'partsVersion' | 'expiresAt'> {
   readonly operationHash: string | null;
   /** Seconds. */
   readonly ttl: number;
@@ -29,6 +29,17 @@ export interface Completion {
   readonly transfer: NewTransfer;
   readonly segments: readonly Segment[];
   readonly events: readonly DomainEvent[];
+}
+
+/** Of the files of the row `upload`, those that hold the whole become the transfer's, and the others garbage. */
+export function keepFiles(sql: Sql, transferId: string, segments: readonly Segment[]) {
+  const keys = [...new Set(segments.map((segment) => segment.key))];
+  return sql`
+    update blobs set
+      state = case when key = any(${keys}) then 'live' else 'garbage' end,
+      transfer_id = case when key = any(${keys}) then ${transferId} end,
+      garbage_at = case when key = any(${keys}) then null else now() end
+    where upload_id = (select id from upload) and state <> 'garbage'`;
 }
 
 export function uploadsStore(database: Database) {
@@ -67,9 +78,9 @@ export function uploadsStore(database: Database) {
     async findUploadWithParts(id: string): Promise<UploadWithParts | undefined> {
       const rows = await database.run((sql) => sql<UploadWithParts[]>`
         select ${uploadColumns(sql)}, coalesce((
-          select jsonb_agg(jsonb_build_object('partNumber', part_number, 'key', key, 'size', size, 'sha256', sha256) order by part_number)
+          select jsonb_agg(jsonb_build_object('partNumber', part_number, 'key', key, 'size', size, 'sha256', sha256, 'crc32', crc32) order by part_number)
           from (
-            select distinct on (part_number) part_number, key, size, sha256 from parts
+            select distinct on (part_number) part_number, key, size, sha256, crc32 from parts
             where upload_id = uploads.id and version is not null order by part_number, version desc
           ) current_parts
         ), '[]') as parts
@@ -82,7 +93,6 @@ export function uploadsStore(database: Database) {
      * @throws plan_already_used when the plan made a transfer by another lane meanwhile
      */
     async completeUpload({ upload, transfer, segments, events }: Completion): Promise<Transfer | undefined> {
-      const keys = [...new Set(segments.map((segment) => segment.key))];
       const rows = await database.run((sql) => sql<Transfer[]>`
         with upload as (
           update uploads set state = 'completing', ended_at = now()
@@ -90,12 +100,7 @@ export function uploadsStore(database: Database) {
           returning id
         ), stored as (
           ${insertTransfer(sql, 'upload', transfer, { segments })} returning *
-        ), files as (
-          update blobs set
-            state = case when key = any(${keys}) then 'live' else 'garbage' end,
-            transfer_id = case when key = any(${keys}) then ${transfer.id} end,
-            garbage_at = case when key = any(${keys}) then null else now() end
-          where upload_id = (select id from upload) and state <> 'garbage'
+        ), files as (${keepFiles(sql, transfer.id, segments)}
         ), wanted as (${wantShare(sql, 'stored')}), told as (${tell(sql, 'stored', ...events)})
         select ${transferColumns(sql)} from stored`).catch((error: unknown) => {
         throw isDuplicate(error, 'transfers_pkey') || isDuplicate(error, 'transfers_plan') ? fail('plan_already_used', {}, error) : error;
@@ -110,6 +115,8 @@ export function uploadsStore(database: Database) {
           update uploads set state = 'aborted', ended_at = now() where id = ${id} and state = 'initialized' and expires_at > now() returning id
         ), files as (
           update blobs set state = 'garbage', garbage_at = now() where upload_id = (select id from upload) and state <> 'garbage'
+        ), undeclared as (
+          update folder_files set gone_at = now() where upload_id = (select id from upload)
         ), told as (${tell(sql, 'upload', event)})
         select id from upload`);
       return rows.length > 0;
