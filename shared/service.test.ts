@@ -30,12 +30,13 @@ describe('settings', () => {
     ['policy', 'BASE_URL', 'ftp://x', /BASE_URL must be an http or https address/],
     ['gateway', 'PORT', '70000', /PORT must be between 0 and 65535/],
     ['gateway', 'TRUSTED_PROXIES', '2', /TRUSTED_PROXIES/],
-    ['storage', 'BLOB_DRIVER', 'ftp', /BLOB_DRIVER must be fs/],
     ['importer', 'IMPORT_ALLOW_RANGES', '10.0.0.0/33', /IMPORT_ALLOW_RANGES must be addresses or CIDR ranges/],
     ['importer', 'IMPORT_DENY_RANGES', 'intranet', /IMPORT_DENY_RANGES must be addresses or CIDR ranges/],
     ['importer', 'IMPORT_DENY_PORTS', '80-90', /IMPORT_DENY_PORTS must be ports/],
     ['importer', 'IMPORT_DNS_SERVERS', 'dns.example', /IMPORT_DNS_SERVERS must be addresses of name servers/],
     ['importer', 'IMPORT_TIMEOUT_SECONDS', '121', /IMPORT_TIMEOUT_SECONDS must be between 1 and 120/],
+    ['storage', 'BLOB_DRIVER', 'ftp', /BLOB_DRIVER must be fs or s3/],
+    ['storage', 'S3_ENDPOINT', 'minio:9000', /S3_ENDPOINT must be an http or https address/],
     ['audit', 'LOG_LEVEL', 'loud', /LOG_LEVEL/],
   ])('%s refuses a bad %s', async (service, name, value, sentence) => {
     const { status, said } = await run(service, { ...good, [name]: value });

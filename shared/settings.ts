@@ -51,6 +51,11 @@ export const databaseSettings = {
 
 export const secretSettings = { AEX_SECRET: secretSetting };
 
+/** Whether clients reach the object store. Policy plans by it, and storage offers it for the files of folders. */
+export const directSettings = {
+  DIRECT_LANE: z.enum(['on', 'off'], 'must be on or off').default('off'),
+};
+
 export const baseUrlSettings = {
   BASE_URL: z
     .url({ protocol: /^https?$/, error: 'must be an http or https address' })

@@ -51,7 +51,7 @@ export async function appendStream({ bus, blobs }: AppendDeps, lease: AppendLeas
   try {
     for (let piece = await cutting.next(); piece; piece = await cutting.next()) {
       const { offset, ticket } = place;
-      const written = await blobs.write(ticket, piece, { maxBytes: last - offset, sha256: false, continues: ticket.offset > 0, idleMs });
+      const written = await blobs.write(ticket, piece, { maxBytes: last - offset, sha256: false, continues: ticket.driver === 'fs' && ticket.offset > 0, idleMs });
       if (check) await finishWhole(cutting, check);
       place = await record(bus, { lease, place, written }, options.context);
     }

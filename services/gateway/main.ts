@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { isIP } from 'node:net';
 import { z } from 'zod';
-import { openFsBlobs } from '../../shared/blobs/fs.ts';
+import { openTickets } from '../../shared/blobs/tickets.ts';
 import { runService } from '../../shared/service.ts';
 import { baseUrlSettings, integerSetting, listSetting } from '../../shared/settings.ts';
 import { buildApp } from './app.ts';
@@ -15,7 +15,8 @@ const settingsShape = {
   ...baseUrlSettings,
   HOST: z.string().default('127.0.0.1'),
   PORT: integerSetting({ min: 0, max: 65_535, default: 8787 }),
-  BLOB_ROOT: z.string(),
+  /** Where the fs driver's files are; tickets of an object store need none. */
+  BLOB_ROOT: z.string().optional(),
   TRUSTED_PROXIES: listSetting(isAddressRange, 'must be addresses or CIDR ranges separated by commas'),
   MCP_ALLOWED_HOSTS: listSetting((name) => /^(\[[0-9a-f:.]+\]|[a-z0-9._-]+)$/.test(name), 'must be host names without ports, in small letters, separated by commas'),
   MCP_ALLOWED_ORIGINS: listSetting((origin) => /^[a-z][a-z0-9+.-]*:\/\/[^\s/]+$/.test(origin), 'must be origins such as https://app.example, separated by commas'),
@@ -39,7 +40,7 @@ await runService('gateway', settingsShape, async ({ settings, bus, log }) => {
   const uses = openUses(bus, log);
   const app = await buildApp({
     bus, log, uses, version,
-    blobs: openFsBlobs(settings.BLOB_ROOT),
+    blobs: openTickets({ root: settings.BLOB_ROOT, bus }),
     follows: openFollowPipes(bus),
     baseUrl: settings.BASE_URL,
     pipeWaitMs: settings.PIPE_WAIT_SECONDS * 1_000,

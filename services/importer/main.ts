@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { isIP } from 'node:net';
 import { z } from 'zod';
-import { openFsBlobs } from '../../shared/blobs/fs.ts';
+import { openTickets } from '../../shared/blobs/tickets.ts';
 import { systemClock } from '../../shared/clock.ts';
 import { importerContracts } from '../../shared/contracts/all.ts';
 import { healthOf } from '../../shared/contracts/health.ts';
@@ -38,7 +38,8 @@ const rangesSetting = listSetting((text) => parseRange(text) !== undefined, 'mus
 
 const settingsShape = {
   ...databaseSettings,
-  BLOB_ROOT: z.string().startsWith('/', 'must be an absolute path'),
+  /** Where the fs driver's files are; tickets of an object store need none. */
+  BLOB_ROOT: z.string().startsWith('/', 'must be an absolute path').optional(),
   IMPORT_MAX_BYTES: integerSetting({ min: 1, max: 5_120 * GiB, default: GiB }),
   IMPORT_MAX_REDIRECTS: integerSetting({ min: 0, max: 20, default: 5 }),
   IMPORT_FIRST_BYTE_SECONDS: integerSetting({ min: 1, max: importMs.fetch / 1_000, default: 10 }),
@@ -94,7 +95,7 @@ await runService('importer', settingsShape, async ({ settings, bus, log }) => {
 function makeDeps(settings: Settings, { database, bus, stopping }: { database: Database; bus: Bus; stopping: AbortSignal }): Deps {
   return {
     store: importsStore(database),
-    blobs: openFsBlobs(settings.BLOB_ROOT),
+    blobs: openTickets({ root: settings.BLOB_ROOT, bus }),
     bus, stopping,
     clock: systemClock,
     places: makePlaces(settings.IMPORT_CONCURRENCY),

@@ -17,7 +17,7 @@ export interface CompletionWorker {
 }
 
 /** Starts working. Any number of replicas may: each command is claimed by one. `onDone` is told after each batch. */
-export function startCompletions(deps: Pick<Deps, 'store' | 'clock'>, log: Logger, onDone: () => void): CompletionWorker {
+export function startCompletions(deps: Pick<Deps, 'store' | 'clock' | 'blobs' | 'joined'>, log: Logger, onDone: () => void): CompletionWorker {
   let running: Promise<void> | undefined;
   let wanted = false;
   let stopped = false;

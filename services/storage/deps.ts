@@ -5,6 +5,7 @@ import type { DomainEvent } from '../../shared/events.ts';
 import type { Bus } from '../../shared/rpc.ts';
 import type { PlanKey } from '../../shared/tokens.ts';
 import type { Digests } from './digests.ts';
+import type { Joined } from './joined.ts';
 import type { Settled } from './settled.ts';
 import type { Store } from './store/store.ts';
 
@@ -14,6 +15,7 @@ export interface Deps {
   readonly bus: Pick<Bus, 'call'>;
   readonly clock: Clock;
   readonly digests: Digests;
+  readonly joined: Joined;
   readonly settled: Settled;
   /** Tells whoever follows a pipe that something came, or that it ended. Nobody counts on it: followers also look by themselves. */
   readonly wakePipe: (id: string) => void;
@@ -38,8 +40,8 @@ export interface Deps {
     /** For which ended transfers and uploads are remembered, so that replays find their answer. */
     readonly keepEnded: number;
   };
-  /** What one folder may hold. */
-  readonly folder: { readonly maxFiles: number; readonly maxBytes: number };
+  /** What a folder may hold, and whether its files may be sent straight to the object store. */
+  readonly folder: { readonly maxFiles: number; readonly maxBytes: number; readonly direct: boolean };
   /** Publishes an event of something that changed nothing. */
   readonly publish: (event: DomainEvent) => void;
   /** Says that a command was accepted. */

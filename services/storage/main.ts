@@ -1,6 +1,5 @@
 /** The storage service: transfers, uploads and parts, and the bytes behind them. It never decides who may fetch. */
-import { z } from 'zod';
-import { openFsBlobs } from '../../shared/blobs/fs.ts';
+import type { z } from 'zod';
 import { systemClock } from '../../shared/clock.ts';
 import { storageContracts } from '../../shared/contracts/all.ts';
 import { healthOf } from '../../shared/contracts/health.ts';
@@ -10,10 +9,11 @@ import { startRelay } from '../../shared/outbox.ts';
 import { announcePipe } from '../../shared/pipe-wakes.ts';
 import { serve, type Bus } from '../../shared/rpc.ts';
 import { runService } from '../../shared/service.ts';
-import { baseUrlSettings, databaseSettings, integerSetting, secretSettings } from '../../shared/settings.ts';
+import { baseUrlSettings, databaseSettings, directSettings, integerSetting, secretSettings } from '../../shared/settings.ts';
 import { startSweeper } from '../../shared/sweeper.ts';
 import { deriveKeys, derivePlanKeys } from '../../shared/tokens.ts';
 import { startCompletions } from './completions.ts';
+import { blobSettings, openBlobs } from './blob-settings.ts';
 import type { Deps } from './deps.ts';
 import { makeDigests } from './digests.ts';
 import { abandonBlob } from './handlers/abandon-blob.ts';
@@ -26,9 +26,11 @@ import { createPipe } from './handlers/create-pipe.ts';
 import { createFolder } from './handlers/create-folder.ts';
 import { declareFile } from './handlers/declare-file.ts';
 import { deleteTransfer } from './handlers/delete-transfer.ts';
+import { signDirectParts } from './handlers/direct-lane.ts';
 import { finishPart } from './handlers/finish-part.ts';
 import { finishSingle } from './handlers/finish-single.ts';
 import { initUpload } from './handlers/init-upload.ts';
+import { sealBlob, signRead, signWrite, touchBlob } from './handlers/object-store.ts';
 import { openPart } from './handlers/open-part.ts';
 import { openPlace } from './handlers/open-place.ts';
 import { openSingle } from './handlers/open-single.ts';
@@ -42,6 +44,7 @@ import { readUploadStatus } from './handlers/read-upload-status.ts';
 import { replaySingle } from './handlers/replay-single.ts';
 import { abortResumable, beginResumable, continueResumable, declareSize, finishResumable, readResumable } from './handlers/resumables.ts';
 import { storeSmall } from './handlers/store-small.ts';
+import { makeJoined } from './joined.ts';
 import { makeSettled } from './settled.ts';
 import { openStore } from './store/store.ts';
 import { recordSettled, sweepSteps } from './sweeper.ts';
@@ -53,8 +56,8 @@ const settingsShape = {
   ...databaseSettings,
   ...secretSettings,
   ...baseUrlSettings,
-  BLOB_DRIVER: z.literal('fs', 'must be fs').default('fs'),
-  BLOB_ROOT: z.string().startsWith('/', 'must be an absolute path'),
+  ...blobSettings,
+  ...directSettings,
   UPLOAD_TTL_SECONDS: integerSetting({ min: 1, max: 30 * day, default: day }),
   SWEEP_SECONDS: integerSetting({ min: 1, max: 3_600, default: 5 }),
   SETTLE_AFTER_SECONDS: integerSetting({ min: 1, max: 3_600, default: 10 }),
@@ -90,6 +93,7 @@ await runService('storage', settingsShape, async ({ settings, bus, log }) => {
       initUpload: initUpload(deps),
       openPart: openPart(deps),
       finishPart: finishPart(deps),
+      signDirectParts: signDirectParts(deps),
       completeUpload: completeUpload(deps),
       abortUpload: abortUpload(deps),
       readUploadStatus: readUploadStatus(deps),
@@ -107,6 +111,10 @@ await runService('storage', settingsShape, async ({ settings, bus, log }) => {
       completePipe: completePipe(deps),
       abortPipe: abortPipe(deps),
       followPipe: followPipe(deps),
+      touchBlob: touchBlob(deps),
+      signWrite: signWrite(deps),
+      sealBlob: sealBlob(deps),
+      signRead: signRead(deps),
       openTransfer: openTransfer(deps),
       deleteTransfer: deleteTransfer(deps),
       keepTransfer: keepTransfer(deps),
@@ -139,7 +147,7 @@ await runService('storage', settingsShape, async ({ settings, bus, log }) => {
 });
 
 function makeDeps(settings: Settings, { database, bus, publish, onAccepted }: { database: Database; bus: Bus } & Pick<Deps, 'publish' | 'onAccepted'>): Deps {
-  const blobs = openFsBlobs(settings.BLOB_ROOT);
+  const blobs = openBlobs(settings, settings.BLOB_IDLE_SECONDS);
   return {
     store: openStore(database),
     blobs,
@@ -148,6 +156,7 @@ function makeDeps(settings: Settings, { database, bus, publish, onAccepted }: { 
     onAccepted,
     clock: systemClock,
     digests: makeDigests(blobs),
+    joined: makeJoined(),
     settled: makeSettled(),
     wakePipe: (id) => announcePipe(bus, id),
     keys: {
@@ -156,7 +165,7 @@ function makeDeps(settings: Settings, { database, bus, publish, onAccepted }: { 
       plan: derivePlanKeys(settings.AEX_SECRET),
     },
     baseUrl: settings.BASE_URL,
-    folder: { maxFiles: settings.FOLDER_MAX_FILES, maxBytes: settings.FOLDER_MAX_BYTES },
+    folder: { maxFiles: settings.FOLDER_MAX_FILES, maxBytes: settings.FOLDER_MAX_BYTES, direct: settings.DIRECT_LANE === 'on' },
     limits: {
       uploadTtl: settings.UPLOAD_TTL_SECONDS,
       settleAfter: settings.SETTLE_AFTER_SECONDS,

@@ -2,6 +2,7 @@
 import { agents } from './agents.ts';
 import { appends } from './appends.ts';
 import { audit } from './audit.ts';
+import { blobs } from './blobs.ts';
 import { folders } from './folders.ts';
 import { grants } from './grants.ts';
 import { groups } from './groups.ts';
@@ -17,7 +18,7 @@ import { transfers } from './transfers.ts';
 import { uploads } from './uploads.ts';
 
 export const policyContracts = { ...plans, ...shares, ...grants, ...agents, ...groups, ...permissions, ...owners, ...rates };
-export const storageContracts = { ...uploads, ...appends, ...pipes, ...resumables, ...folders, ...transfers };
+export const storageContracts = { ...uploads, ...appends, ...pipes, ...resumables, ...folders, ...transfers, ...blobs };
 export const auditContracts = { ...audit };
 export const importerContracts = { ...imports };
 

@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { defineContracts } from '../contract.ts';
 import * as fields from './fields.ts';
 import { readTicket } from './transfers.ts';
+import { direct } from './uploads.ts';
 
 /** Entries of an archive that one request asks for at most. */
 export const archivePage = 256;
@@ -42,7 +43,11 @@ export const folders = defineContracts({
     ...bySender,
     http: { method: 'POST', path: '/api/folder/{folderId}/files', status: 201, headers: tokenInHeader, rate: 'bytes' },
     idempotent: true,
-    input: z.strictObject({ folderId, path: fields.path, size: z.int().min(0), mimeType: fields.mimeType.optional(), deleteToken }),
+    input: z.strictObject({
+      folderId, path: fields.path, size: z.int().min(0), mimeType: fields.mimeType.optional(),
+      lane: z.enum(['multipart', 'direct']).default('multipart').describe('direct where clients reach the object store; multipart is fallen back to'),
+      deleteToken,
+    }),
     output: z.strictObject({
       fileId: fields.fileId,
       uploadId: fields.uploadId,
@@ -51,6 +56,7 @@ export const folders = defineContracts({
       partCount: z.int(),
       maxParallelParts: z.int(),
       expiresAt: fields.dateTime,
+      direct,
     }),
     errors: [...senderErrors, 'upload_state_conflict', 'payload_too_large', 'idempotency_key_reused'],
   },

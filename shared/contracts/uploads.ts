@@ -6,7 +6,7 @@ import { planHeader, transferFields } from './plans.ts';
 
 const plan = z.string().max(65_536);
 const partNumber = z.int().min(1).max(10_000);
-const etag = z.string().regex(/^[0-9a-f]{32}$/, 'must be the etag that the part was answered with');
+const etag = z.string().regex(/^"?[\w+/=-]{16,128}"?$/, 'must be the etag that the part was answered with');
 const uploadState = z.enum(['initialized', 'completing', 'completed', 'aborted', 'expired']);
 
 /** How a client narrows its plan when it uses the single lane. */
@@ -16,22 +16,39 @@ export const narrowing = z.strictObject({
   allowedAgentIds: fields.allowedAgentIds.optional(),
 });
 
+const place = { key: z.string(), maxBytes: z.int().min(0) };
+
 /** Where the gateway writes bytes, and how many at most. The driver decides what more it needs to know. */
-export const writeTicket = z.strictObject({
-  driver: z.literal('fs'),
-  key: z.string(),
-  offset: z.int().min(0),
-  maxBytes: z.int().min(0),
-});
+export const writeTicket = z.discriminatedUnion('driver', [
+  z.strictObject({ driver: z.literal('fs'), ...place, offset: z.int().min(0) }),
+  z.strictObject({
+    driver: z.literal('s3'),
+    ...place,
+    put: z.strictObject({ url: z.string(), size: z.int().min(0) }).optional().describe('Where bytes of a known length go; absent for a stream, which is cut into parts'),
+    partSize: z.int().min(1).describe('Bytes of the parts that a stream is cut into'),
+    touchMs: z.int().min(1).describe('How often the writer says that it is still writing'),
+  }),
+]);
 export type WriteTicket = z.output<typeof writeTicket>;
+export type FsWriteTicket = Extract<WriteTicket, { driver: 'fs' }>;
+export type S3WriteTicket = Extract<WriteTicket, { driver: 's3' }>;
 
 /** What the gateway saw while it wrote. */
 export const written = z.strictObject({
   size: z.int().min(0),
   crc32: z.int().min(0),
   sha256: fields.sha256.optional(),
+  etag: z.string().optional().describe('What the object store calls the bytes'),
 });
 export type Written = z.output<typeof written>;
+
+/** Where a client sends a part by itself, and exactly how many bytes. */
+const directPart = z.strictObject({ partNumber, url: z.string(), headers: z.record(z.string(), z.string()).describe('To be sent with the bytes'), size: z.int() });
+const directParts = { parts: z.array(directPart), expiresAt: fields.dateTime.describe('Until when the addresses are good') };
+
+/** Where a client sends its parts by itself: on the direct lane only. */
+export const direct = z.strictObject({ ...directParts, next: partNumber.optional().describe('The first part without an address here') }).optional()
+  .describe('On the direct lane: each part is sent to its address by PUT');
 
 const planned = { plan: plan.optional() };
 const planInHeader = { plan: planHeader };
@@ -112,6 +129,7 @@ export const uploads = defineContracts({
       partCount: z.int(),
       maxParallelParts: z.int(),
       expiresAt: fields.dateTime,
+      direct,
     }),
     errors: ['plan_expired', 'plan_mismatch', 'plan_widened', 'plan_already_used', 'payload_too_large', 'group_not_found', 'digest_mismatch', 'idempotency_key_reused', 'agent_auth_required', 'invalid_agent_credential', 'invalid_owner_credential', 'forbidden_origin'],
   },
@@ -132,6 +150,16 @@ export const uploads = defineContracts({
     input: z.strictObject({ uploadId: fields.uploadId, partNumber, key: z.string(), written }),
     output: z.strictObject({ uploadId: fields.uploadId, partNumber, size: z.int(), etag, sha256: fields.sha256 }),
     errors: [...uploadErrors, 'upload_state_conflict', 'upload_expired', 'part_size_mismatch', 'digest_mismatch'],
+  },
+  signDirectParts: {
+    service: 'storage',
+    summary: 'Direct lane: more addresses of parts, or fresh ones',
+    accepts: ['owner_session', 'agent_key'],
+    proof: 'deleteToken',
+    http: { method: 'POST', path: '/api/upload/multipart/direct-urls', status: 200, headers: proofInHeader, rate: 'bytes' },
+    input: z.strictObject({ uploadId: fields.uploadId, partNumbers: z.array(partNumber).min(1).max(100), ...proved }),
+    output: z.strictObject({ uploadId: fields.uploadId, ...directParts }),
+    errors: [...uploadErrors, 'upload_state_conflict', 'upload_expired'],
   },
   completeUpload: {
     service: 'storage',

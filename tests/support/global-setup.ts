@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { TestProject } from 'vitest/node';
 import { startStack } from '../../deploy/local/stack.ts';
+import { blobSettings, provideObjectStore } from './object-store.ts';
 import { allowPublic, startSourceServer } from './source-server.ts';
 
 declare module 'vitest' {
@@ -22,7 +23,8 @@ const oneMachine = { gateway: { RATE_LIMITS: 'off' }, policy: { SIGN_IN_ADDRESS_
 
 export default async function setup(project: TestProject) {
   const dataDir = await mkdtemp(join(tmpdir(), 'aex-test-'));
-  const stack = await startStack({ dataDir, port: 0, env: oneMachine, progress: (line) => process.stdout.write(`${line}\n`) });
+  const stopStore = await provideObjectStore();
+  const stack = await startStack({ dataDir, port: 0, env: { ...oneMachine, ...blobSettings() }, progress: (line) => process.stdout.write(`${line}\n`) });
   const source = await startSourceServer();
   // Tests of stores make scratch schemas on the same server; tests of requests use the same NATS.
   process.env['AEX_TEST_DATABASE_URL'] = stack.databaseUrl;
@@ -35,6 +37,7 @@ export default async function setup(project: TestProject) {
   return async () => {
     source.close();
     await stack.stop();
+    await stopStore();
     await rm(dataDir, { recursive: true, force: true });
   };
 }

@@ -12,6 +12,8 @@ export interface TransferBounds {
   readonly partSizeMax: number;
   readonly maxParts: number;
   readonly maxParallelParts: number;
+  /** Whether clients can reach the object store. */
+  readonly direct: boolean;
 }
 
 export interface Wanted {
@@ -41,8 +43,8 @@ export function chooseRoute(wanted: Wanted, bounds: TransferBounds): Route {
   if (size !== undefined && size > bounds.maxBytes) {
     throw fail('payload_too_large', { detail: `size: must be at most ${bounds.maxBytes} bytes`, errors: [{ path: 'size', message: `must be at most ${bounds.maxBytes} bytes` }] });
   }
-  const lane = chooseLane(wanted);
-  if (lane === 'multipart' && size === undefined) throw failField('size', 'is required for the multipart lane');
+  const lane = chooseLane(wanted, bounds);
+  if (lane !== 'single' && lane !== 'pipe' && size === undefined) throw failField('size', `is required for the ${lane} lane`);
   const partSize = choosePartSize(wanted, bounds);
   return {
     lane,
@@ -56,13 +58,13 @@ export function chooseRoute(wanted: Wanted, bounds: TransferBounds): Route {
   };
 }
 
-function chooseLane({ release, lane, partSize, size }: Wanted): Route['lane'] {
+function chooseLane({ release, lane, partSize, size }: Wanted, { direct }: TransferBounds): Route['lane'] {
   if (release === 'live') {
     if (lane !== undefined) throw failField('lane', 'has no say where the release is live');
     if (partSize !== undefined) throw failField('partSize', 'has no say where the release is live');
     return 'pipe';
   }
-  if (lane !== undefined) return lane === 'direct' ? 'multipart' : lane;
+  if (lane !== undefined) return lane === 'direct' && !direct ? 'multipart' : lane;
   return size === undefined || size <= singleUpTo ? 'single' : 'multipart';
 }
 
@@ -77,5 +79,6 @@ function choosePartSize({ size, partSize }: Wanted, bounds: TransferBounds): num
 function fallbackOf(lane: Route['lane'], size: number | undefined): Route['fallback'] {
   if (lane === 'pipe') return [];
   if (lane === 'single') return size === undefined ? [] : [{ lane: 'multipart', when: 'one long request does not get through' }];
+  if (lane === 'direct') return [{ lane: 'multipart', when: 'the object store cannot be reached' }];
   return [{ lane: 'single', when: 'the parts cannot be sent one by one' }];
 }

@@ -25,9 +25,9 @@ export function pipeEvent(occasion: Occasion, eventType: 'upload.initialized' | 
   return senderEvent(occasion, { ownerId, agentId }, { eventType, targetType: 'pipe', targetId: id, shareId, data: { lane: 'pipe', ...data } });
 }
 
-export function uploadEvent(occasion: Occasion, eventType: 'upload.initialized' | 'upload.completed' | 'upload.aborted', upload: Pick<Upload, 'id' | 'transferId' | 'shareId' | 'ownerId' | 'agentId'> & { readonly size: number | null; readonly folderId?: string | null }): DomainEvent {
-  const { id: uploadId, transferId, shareId, size, folderId } = upload;
-  return senderEvent(occasion, upload, { eventType, targetType: 'file', targetId: transferId, shareId, data: { uploadId, ...(size !== null && { size }), lane: 'multipart', ...(folderId && { folderId }) } });
+export function uploadEvent(occasion: Occasion, eventType: 'upload.initialized' | 'upload.completed' | 'upload.aborted', upload: Pick<Upload, 'id' | 'lane' | 'transferId' | 'shareId' | 'ownerId' | 'agentId'> & { readonly size: number | null; readonly folderId?: string | null }): DomainEvent {
+  const { id: uploadId, transferId, shareId, size, lane, folderId } = upload;
+  return senderEvent(occasion, upload, { eventType, targetType: 'file', targetId: transferId, shareId, data: { uploadId, ...(size !== null && { size }), lane, ...(folderId && { folderId }) } });
 }
 
 export function folderCreated(occasion: Occasion, folder: NewTransfer): DomainEvent {

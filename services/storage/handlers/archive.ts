@@ -5,7 +5,6 @@ import { fail } from '../../../shared/errors.ts';
 import { eventOf } from '../../../shared/events.ts';
 import type { Deps } from '../deps.ts';
 import type { ArchiveEntry } from '../store/folders.ts';
-import { ticketToRead } from './ticket-to-read.ts';
 
 /** A page ends behind so many bytes of files, that no ticket waits for long, and so many pieces of files, that it fits a message. */
 const pageBytes = 1_024 ** 3;
@@ -19,16 +18,16 @@ export const zipFolder = ({ store }: Deps): Handler<typeof folders.zipFolder> =>
     return { ...facts, createdAt: createdAt.toISOString(), [attachedBytes]: places };
   };
 
-export const listArchive = ({ store }: Deps): Handler<typeof folders.listArchive> =>
+export const listArchive = ({ store, blobs }: Deps): Handler<typeof folders.listArchive> =>
   async function listArchive({ folderId, places, withTickets }) {
     const found = await store.listArchive({ folderId, places, live: withTickets });
     const page = withTickets ? firstThatFit(found) : found;
     return {
-      entries: page.map(({ place, name, size, crc32, readyAt, segments }) => ({
+      entries: await Promise.all(page.map(async ({ place, name, size, crc32, readyAt, segments }) => ({
         place, name, size, readyAt: readyAt.toISOString(),
         ...(crc32 !== null && { crc32 }),
-        ...(withTickets && segments && { ticket: ticketToRead(segments) }),
-      })),
+        ...(withTickets && segments && { ticket: await blobs.ticketToRead(segments) }),
+      }))),
     };
   };
 

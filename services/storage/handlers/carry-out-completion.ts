@@ -6,11 +6,12 @@ import { contextOf, finalError, pauseAfter, type Completion } from '../domain/co
 import { fileReady } from '../domain/sender-event.ts';
 import { checkOpen, checkParts, segmentsOf, type Part } from '../domain/upload.ts';
 import type { UploadWithParts } from '../store/uploads.ts';
+import { isUnsealed, partsOf, sealUpload } from './seal-upload.ts';
 
-type Worker = Pick<Deps, 'store' | 'clock'>;
+type Worker = Pick<Deps, 'store' | 'clock' | 'blobs' | 'joined'>;
 
 /** So often a part that arrives meanwhile may make the completion begin again. */
-const maxTries = 3;
+const maxTries = 5;
 
 /** Promise: a command ends as ready or as failed for a reason that stays; whatever may pass is tried again. */
 export async function carryOutCompletion(worker: Worker, completion: Completion): Promise<void> {
@@ -31,11 +32,19 @@ async function completeFile(worker: Worker, completion: Completion): Promise<voi
     const upload = await store.findUploadWithParts(completion.uploadId);
     if (!upload) throw fail('multipart_upload_not_found');
     if (upload.state === 'completed') return store.endCompletion(completion, null);
-    checkOpen(upload);
-    if (await storeFile(worker, upload, completion)) return;
+    if (upload.state !== 'assembling') checkOpen(upload);
+    if (isUnsealed(worker, upload)) await putTogether(worker, upload);
+    else if (await storeFile(worker, upload, completion)) return;
     if (!(await store.findFolder(completion.folderId))) throw fail('folder_not_found');
   }
   throw fail('service_unavailable', { detail: 'Parts keep arriving while the file is being completed.' });
+}
+
+/** The object store makes one object of the parts; the upload is read again after it. */
+async function putTogether(worker: Worker, upload: UploadWithParts): Promise<void> {
+  const parts = await partsOf(worker, upload);
+  checkParts(upload, parts);
+  await sealUpload(worker, upload, parts);
 }
 
 /** Answers false when the upload or its folder changed since it was read. */

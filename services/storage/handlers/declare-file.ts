@@ -10,6 +10,7 @@ import { uploadEvent } from '../domain/sender-event.ts';
 import type { Upload } from '../domain/upload.ts';
 import type { Declared, NewFile } from '../store/folders.ts';
 import { claimOperation } from './claim-operation.ts';
+import { directAnswer } from './direct-lane.ts';
 import { madeBySender } from './made-by-sender.ts';
 
 type Input = InputOf<typeof folders.declareFile>;
@@ -21,23 +22,24 @@ export const declareFile = (deps: Deps): Handler<typeof folders.declareFile> =>
     const folder = await madeBySender(deps, { id: folderId, deleteToken, find: store.findFolder, absent: 'folder_not_found' }, context);
     const file = fileOf(deps, input, folder, context);
     const before = await findDeclared(deps, file);
-    if (before) return answerOf(before, path);
+    if (before) return answerOf(deps, before, path);
 
     const { fileId, uploadId, size } = file;
-    const event = uploadEvent({ context, now: clock() }, 'upload.initialized', { ...folder, id: uploadId, transferId: fileId, folderId, size });
+    const event = uploadEvent({ context, now: clock() }, 'upload.initialized', { ...folder, id: uploadId, transferId: fileId, folderId, size, lane: file.lane });
     const declared = await store.declareFile(file, event);
     if (declared !== 'declared' && declared !== 'declared_before') throw refusal(declared, deps);
     const upload = declared === 'declared' ? await store.findUpload(uploadId) : await findDeclared(deps, file);
     if (!upload) throw fail('folder_not_found');
-    return answerOf(upload, path);
+    return answerOf(deps, upload, path);
   };
 
-function fileOf({ limits, folder: { maxFiles, maxBytes } }: Deps, { folderId, path, size, mimeType = 'application/octet-stream' }: Input, folder: Folder, { operationId }: HandlerContext): NewFile {
+function fileOf({ limits, blobs, folder: { maxFiles, maxBytes, direct } }: Deps, { folderId, path, size, mimeType = 'application/octet-stream', lane }: Input, folder: Folder, { operationId }: HandlerContext): NewFile {
   return {
     folderId, fileId: newId('file'), uploadId: newId('upload'), path, size, mimeType, ...namesOf(path), ...geometryOf(folder, size), mainKey: randomText(),
+    lane: lane === 'direct' && direct && blobs.objects && size > 0 ? 'direct' : 'multipart',
     // Several may fill a folder, and each may go on for the other: an operation is the folder's.
     operationHash: operationId === undefined ? null : targetScope(folderId, operationId),
-    requestDigest: requestDigest('declareFile', { folderId, path, size, mimeType }),
+    requestDigest: requestDigest('declareFile', { folderId, path, size, mimeType, lane }),
     ttl: limits.uploadTtl, maxFiles, maxBytes,
   };
 }
@@ -59,6 +61,8 @@ function refusal(why: Exclude<Declared, 'declared' | 'declared_before'>, { folde
   }
 }
 
-function answerOf({ id: uploadId, transferId: fileId, partSize, partCount, maxParallelParts, expiresAt }: Upload, path: string) {
-  return { fileId, uploadId, path, partSize, partCount, maxParallelParts, expiresAt: expiresAt.toISOString() };
+/** Addresses of the direct lane are fresh ones each time. */
+async function answerOf(deps: Deps, upload: Upload, path: string) {
+  const { id: uploadId, transferId: fileId, partSize, partCount, maxParallelParts, expiresAt } = upload;
+  return { fileId, uploadId, path, partSize, partCount, maxParallelParts, expiresAt: expiresAt.toISOString(), ...await directAnswer(deps, upload) };
 }

@@ -7,10 +7,10 @@ import type { Deps } from '../deps.ts';
 /** In one answer; who is further behind asks again. */
 const maxPieces = 100;
 
-export const followPipe = ({ store }: Deps): Handler<typeof pipes.followPipe> =>
+export const followPipe = ({ store, blobs }: Pick<Deps, 'store' | 'blobs'>): Handler<typeof pipes.followPipe> =>
   async function followPipe({ pipeId, from }) {
     const pipe = await store.followPipe(pipeId, from, maxPieces);
     if (!pipe) throw fail('transfer_not_found');
     const { state, received, segments } = pipe;
-    return { state: state === 'open' ? 'live' as const : state, size: received, ticket: { driver: 'fs' as const, segments } };
+    return { state: state === 'open' ? 'live' as const : state, size: received, ticket: await blobs.ticketToRead(segments) };
   };

@@ -9,7 +9,9 @@ import { checkLane, narrow } from '../domain/narrowing.ts';
 import { uploadEvent } from '../domain/sender-event.ts';
 import type { Upload } from '../domain/upload.ts';
 import type { NewUpload } from '../store/uploads.ts';
+import { directAnswer } from './direct-lane.ts';
 import { claimsOf, readCreation, type CreationRequest } from './planned-creation.ts';
+import { sessionOf } from './sessions.ts';
 
 type Input = InputOf<typeof uploads.initUpload>;
 
@@ -20,14 +22,14 @@ export const initUpload = (deps: Deps): Handler<typeof uploads.initUpload> =>
   async function initUpload(input, context) {
     const request = await readCreation(deps, 'initUpload', input, context);
     const begun = await findBegun(deps, request);
-    if (begun) return answerOf(begun);
+    if (begun) return answerOf(deps, begun);
 
     const { plan: _plan, ...asked } = input;
     const claims = await claimsOf(deps, request.own, input, { wanted: { ...asked, lane: 'multipart' }, context });
     checkLane(claims, 'multipart');
     const upload = uploadFor(claims, input, request, deps);
     const stored = await deps.store.initUpload(upload, uploadEvent({ context, now: deps.clock() }, 'upload.initialized', upload));
-    return answerOf(stored ?? (await begunMeanwhile(deps, request)));
+    return answerOf(deps, stored ?? (await begunMeanwhile(deps, request)));
   };
 
 /** Promise: the same operation has the same answer, and so has the same request under the same plan. */
@@ -46,7 +48,7 @@ async function begunMeanwhile(deps: Deps, request: CreationRequest): Promise<Upl
   return begun;
 }
 
-function uploadFor(claims: PlanClaims, input: Input, request: CreationRequest, { limits }: Deps): NewUpload {
+function uploadFor(claims: PlanClaims, input: Input, request: CreationRequest, { limits, blobs }: Deps): NewUpload {
   const { planId, transferId, shareId, creator, filename, mimeType, geometry } = claims;
   const release = narrow(claims, input);
   const partCount = Math.ceil(input.size / geometry.partSize);
@@ -55,11 +57,18 @@ function uploadFor(claims: PlanClaims, input: Input, request: CreationRequest, {
     id: newId('upload'), transferId, shareId, planId, planBound: request.own !== undefined, ...creator, filename, mimeType,
     size: input.size, sha256: claims.sha256 ?? input.sha256 ?? null, release,
     partSize: geometry.partSize, partCount, maxParallelParts: geometry.maxParallelParts, mainKey: randomText(),
+    lane: claims.lane === 'direct' && blobs.objects ? 'direct' : 'multipart',
     operationHash: request.operationHash, requestDigest: request.digest, ttl: limits.uploadTtl,
   };
 }
 
-/** The first answer, as it was when the upload began. */
-function answerOf({ id, transferId, partSize, partCount, maxParallelParts, expiresAt }: Upload) {
-  return { uploadId: id, transferId, state: 'initialized' as const, partSize, partCount, maxParallelParts, expiresAt: expiresAt.toISOString() };
+/** The first answer, as it was when the upload began. Addresses of the direct lane are fresh ones. */
+async function answerOf(deps: Deps, upload: Upload) {
+  const { id, transferId, partSize, partCount, maxParallelParts, expiresAt } = upload;
+  // So that an object store that is away is told of now, not when the first part has been sent.
+  if (upload.state === 'initialized') await sessionOf(deps, upload);
+  return {
+    uploadId: id, transferId, state: 'initialized' as const, partSize, partCount, maxParallelParts, expiresAt: expiresAt.toISOString(),
+    ...await directAnswer(deps, upload),
+  };
 }

@@ -3,9 +3,8 @@ import { attachedBytes, type Handler } from '../../../shared/contract.ts';
 import type { transfers } from '../../../shared/contracts/transfers.ts';
 import { fail } from '../../../shared/errors.ts';
 import type { Deps } from '../deps.ts';
-import { ticketToRead } from './ticket-to-read.ts';
 
-export const openTransfer = ({ store }: Deps): Handler<typeof transfers.openTransfer> =>
+export const openTransfer = ({ store, blobs }: Deps): Handler<typeof transfers.openTransfer> =>
   async function openTransfer({ id, metadataOnly }) {
     const transfer = await store.openTransfer(id, !metadataOnly);
     if (!transfer) throw fail('transfer_not_found');
@@ -17,7 +16,7 @@ export const openTransfer = ({ store }: Deps): Handler<typeof transfers.openTran
       // A digest that was promised is one of the bytes only once they are there.
       ...(sha256 && !live && { sha256 }),
       ...(live && { live }),
-      ...(segments && { ticket: ticketToRead(segments) }),
+      ...(segments && !metadataOnly && { ticket: await blobs.ticketToRead(segments) }),
       ...(bytes && { [attachedBytes]: bytes }),
     };
   };

@@ -25,7 +25,7 @@ export const beginResumable = (deps: Deps): Handler<typeof resumables.beginResum
       id: newId('upload'), transferId, shareId, planId, ...creator, filename, mimeType,
       size: size ?? null, maxBytes: size ?? bytesAllowed(claims), release: narrow(claims, { size }), metadata: metadata ?? null, ttl: limits.uploadTtl,
     };
-    await store.beginResumable(upload, uploadEvent({ context, now: clock() }, 'upload.initialized', upload));
+    await store.beginResumable(upload, uploadEvent({ context, now: clock() }, 'upload.initialized', { ...upload, lane: 'multipart' }));
     return answerOf(again(await store.findResumableOfPlan(planId)));
   };
 
@@ -85,7 +85,7 @@ async function tryToFinish({ store, clock }: Deps, upload: Resumable, context: H
   if (!isWhole(upload)) return undefined;
   const transfer = transferOfResumable(upload);
   const occasion = { context, now: clock() };
-  const events = [uploadEvent(occasion, 'upload.completed', upload), transferStored(occasion, transfer)];
+  const events = [uploadEvent(occasion, 'upload.completed', { ...upload, lane: 'multipart' }), transferStored(occasion, transfer)];
   const pieces = await store.findPieces(upload.id, 0, manyPieces);
   return store.finishResumable(upload.id, { transfer, segments: pieces.map(({ key, offset, size }) => ({ key, offset, size })), events });
 }
@@ -96,7 +96,7 @@ export const abortResumable = (deps: Deps): Handler<typeof resumables.abortResum
     const upload = await store.findResumable(uploadId);
     if (!upload) throw fail('multipart_upload_not_found');
     checkSender(context.caller, upload);
-    const aborted = upload.state === 'open' && await store.abortResumable(uploadId, uploadEvent({ context, now: clock() }, 'upload.aborted', upload));
+    const aborted = upload.state === 'open' && await store.abortResumable(uploadId, uploadEvent({ context, now: clock() }, 'upload.aborted', { ...upload, lane: 'multipart' }));
     // What the sender wants gone is gone; what has become a transfer is not.
     if (!aborted && (await store.findResumable(uploadId))?.state === 'completed') throw fail('upload_state_conflict', { detail: 'The upload is completed. Delete its transfer.' });
     return { uploadId };

@@ -23,6 +23,7 @@ export interface NewFile extends Names {
   readonly partSize: number;
   readonly partCount: number;
   readonly mainKey: string;
+  readonly lane: Upload['lane'];
   readonly operationHash: string | null;
   readonly requestDigest: string;
   /** Seconds. */
@@ -119,7 +120,7 @@ export function foldersStore(database: Database) {
           returning *
         ), stored as (
           insert into transfers (id, share_id, plan_id, folder_id, owner_id, agent_id, kind, lane, filename, mime_type, size, crc32, sha256, release, segments, expires_at)
-          select transfer_id, upload.share_id, upload.plan_id, upload.folder_id, upload.owner_id, upload.agent_id, 'file', 'multipart', upload.filename, upload.mime_type,
+          select transfer_id, upload.share_id, upload.plan_id, upload.folder_id, upload.owner_id, upload.agent_id, 'file', upload.lane, upload.filename, upload.mime_type,
             upload.size, ${crc32}::bigint, ${sha256}::text, upload.release, ${sql.json(segments as never)}::jsonb, folder.expires_at
           from upload join transfers folder on folder.id = upload.folder_id
           returning id
@@ -191,7 +192,7 @@ export function foldersStore(database: Database) {
           update transfers set ended_at = now(), bytes = null, ended_how = folder.ended_how
           from transfers folder where folder.id = transfers.folder_id and transfers.id in (select id from gone) and transfers.ended_at is null
         ), given_up as (
-          update uploads set state = 'expired', ended_at = now() where id in (select upload_id from gone) and state = 'initialized'
+          update uploads set state = 'expired', ended_at = now() where id in (select upload_id from gone) and state in ('initialized', 'assembling')
         ), files as (
           update blobs set state = 'garbage', garbage_at = now() where upload_id in (select upload_id from gone) and state <> 'garbage'
         ), emptied as (

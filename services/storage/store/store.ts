@@ -1,6 +1,7 @@
 /** Everything that storage asks of its tables, as one object. */
 import type { Database } from '../../../shared/db.ts';
 import { appendsStore } from './appends.ts';
+import { assembliesStore } from './assemblies.ts';
 import { blobsStore } from './blobs.ts';
 import { completionsStore } from './completions.ts';
 import { expiryStore } from './expiry.ts';
@@ -24,6 +25,7 @@ export function openStore(database: Database) {
     ...pipesStore(database),
     ...resumablesStore(database),
     ...blobsStore(database),
+    ...assembliesStore(database),
     ...operationsStore(database),
     ...settlementsStore(database),
     ...expiryStore(database),

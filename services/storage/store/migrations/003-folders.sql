@@ -83,13 +83,13 @@ begin
   update folders set files = folder.files + 1, bytes = folder.bytes + file_bytes, last_place = last_place + 1 where id = folder.id;
   insert into folder_files (folder_id, place, id, upload_id, path, archive_name, name_key, size, mime_type)
   values (folder.id, folder.last_place + 1, file->>'fileId', file->>'uploadId', file->>'path', file->>'archiveName', key, file_bytes, file->>'mimeType');
-  -- No plan and no release are its own: its folder has both. Its id stands where a plan's would.
+  -- The column of the lane comes with a later migration. No plan and no release are its own: its folder has both. Its id stands where a plan's would.
   insert into uploads (
     id, transfer_id, share_id, plan_id, plan_bound, folder_id, owner_id, agent_id, filename, mime_type, size, release,
-    part_size, part_count, max_parallel_parts, main_key, operation_hash, request_digest, expires_at)
+    part_size, part_count, max_parallel_parts, main_key, lane, operation_hash, request_digest, expires_at)
   select
     file->>'uploadId', file->>'fileId', share_id, file->>'fileId', false, id, owner_id, agent_id, file->>'filename', file->>'mimeType', file_bytes, '{}',
-    (file->>'partSize')::bigint, (file->>'partCount')::int, folder.max_parallel_parts, file->>'mainKey', file->>'operationHash', file->>'requestDigest',
+    (file->>'partSize')::bigint, (file->>'partCount')::int, folder.max_parallel_parts, file->>'mainKey', file->>'lane', file->>'operationHash', file->>'requestDigest',
     least(date_trunc('milliseconds', now()) + make_interval(secs => (file->>'ttl')::int), expires_at)
   from transfers where id = folder.id;
   insert into blobs (key, upload_id) values (file->>'mainKey', file->>'uploadId');
