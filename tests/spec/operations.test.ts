@@ -31,7 +31,7 @@ describe('GET /healthz', () => {
 describe('GET /readyz', () => {
   test('answers that NATS and every service are there', async () => {
     const answer = await call('/readyz');
-    expect([answer.status, answer.json]).toEqual([200, { ready: true, nats: true, services: { storage: true, policy: true, audit: true } }]);
+    expect([answer.status, answer.json]).toEqual([200, { ready: true, nats: true, services: { storage: true, policy: true, audit: true, importer: true } }]);
   });
 });
 

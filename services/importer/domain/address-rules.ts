@@ -4,7 +4,7 @@ import ipaddr from 'ipaddr.js';
 type Address = ipaddr.IPv4 | ipaddr.IPv6;
 export type Range = [Address, number];
 
-/** Literals as PostgreSQL or a person would write them: `10.0.0.0/8`, `fd00::/8`, a single address too. Undefined for anything else. */
+/** `10.0.0.0/8`, `fd00::/8`, or an address alone. Undefined for anything else. */
 export function parseRange(text: string): Range | undefined {
   const [address, bits, rest] = text.split('/') as [string, string?, string?];
   const parsed = parseAddress(address);

@@ -41,7 +41,7 @@ export async function runImport(deps: Deps, importing: Importing): Promise<Answe
   const progress: Progress = { host: source.host, hops: 0 };
   const end = recorder(deps, importing, progress);
   try {
-    const answer = (attempt > 1 ? await earlierAnswer(deps, importing) : undefined) ?? await fetchAndStore(deps, importing, { progress, lost: lease.lost });
+    const answer = (attempt > 1 ? await earlierAnswer(deps, importing) : undefined) ?? await fetchAndStore(deps, importing, { progress, lost: lease.lost }).catch(orOtherAnswer(deps, importing));
     await end('completed');
     return answer;
   } catch (error) {
@@ -59,6 +59,14 @@ async function earlierAnswer(deps: Deps, { planned, context }: Importing): Promi
     if (error instanceof Failure && error.code === 'transfer_not_found') return undefined;
     throw error;
   });
+}
+
+/** A run before this one was only slow, and stored its bytes first: its answer is the import's. */
+function orOtherAnswer(deps: Deps, { planned, context }: Importing) {
+  return (error: unknown): Promise<Answer> => {
+    if (error instanceof Failure && error.code === 'plan_already_used') return replay(deps, planned, context);
+    throw error;
+  };
 }
 
 async function fetchAndStore(deps: Deps, importing: Importing, { progress, lost }: { progress: Progress; lost: AbortSignal }): Promise<Answer> {
