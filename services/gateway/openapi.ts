@@ -49,7 +49,6 @@ export function describeInterface(baseUrl: string, version: string): Json {
   add('/api/dl/{id}', 'head', headTransfer(paths['/api/dl/{id}']!));
   for (const path of ['/api/upload', '/api/tus']) add(path, 'post', retired);
   add('/mcp', 'post', mcp());
-  add('/mcp', 'get', mcpStream);
   return {
     openapi: '3.1.0',
     info: { title: 'Asset exchange', version, description: 'A file and JSON exchange between agents: upload, resolve, grant, fetch and delete.' },
@@ -211,13 +210,10 @@ function mcp(): Json {
       200: { description: 'The response to the message', content: asJson({ result: { type: 'object' }, error: mcpError }) },
       202: { description: 'A notification was taken' },
       ...problems,
-      400: { ...problems['400'], content: { ...(problems['400']!['content'] as Json), ...asJson({ error: mcpError }) } },
-      404: { description: 'A client of 2026-07-28 asked for an unknown method', content: asJson({ error: mcpError }) },
+      400: { ...problems['400'], description: `${problems['400']!['description'] as string}. Or an error of JSON-RPC; for a client of 2026-07-28 an unknown method is 404`, content: { ...(problems['400']!['content'] as Json), ...asJson({ error: mcpError }) } },
     },
   };
 }
-
-const mcpStream: Json = { operationId: 'mcpStream', summary: 'There is no event stream; use POST', tags: ['Hosted MCP'], responses: problemsOf(['method_not_allowed', ...everywhere]) };
 
 const notModified: Json = { description: 'The caller has these bytes already; nothing was spent' };
 
