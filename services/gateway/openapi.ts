@@ -49,7 +49,6 @@ export function describeInterface({ baseUrl, version, legacy }: { baseUrl: strin
   fetched.responses = { ...fetched.responses, 206: { ...(fetched.responses['200'] as Json), description: 'The range that was asked for' }, 304: notModified };
   add('/api/dl/{id}', 'head', headTransfer(paths['/api/dl/{id}']!));
   add('/mcp', 'post', mcp());
-  add('/mcp', 'get', mcpStream);
   add('/api/upload', 'post', legacy.has('upload') ? uploadForm : retired);
   add('/api/tus', 'post', retired);
   return {
@@ -213,13 +212,11 @@ function mcp(): Json {
       200: { description: 'The response to the message', content: asJson({ result: { type: 'object' }, error: mcpError }) },
       202: { description: 'A notification was taken' },
       ...problems,
-      400: { ...problems['400'], content: { ...(problems['400']!['content'] as Json), ...asJson({ error: mcpError }) } },
-      404: { description: 'A client of 2026-07-28 asked for an unknown method', content: asJson({ error: mcpError }) },
+      400: { ...problems['400'], description: `${problems['400']!['description'] as string}. Or an error of JSON-RPC; for a client of 2026-07-28 an unknown method is 404`, content: { ...(problems['400']!['content'] as Json), ...asJson({ error: mcpError }) } },
     },
   };
 }
 
-const mcpStream: Json = { operationId: 'mcpStream', summary: 'There is no event stream; use POST', tags: ['Hosted MCP'], responses: problemsOf(['method_not_allowed', ...everywhere]) };
 const formText = (description: string): Json => ({ type: 'string', description });
 
 /** Shown where LEGACY_SURFACES has it. */

@@ -15,7 +15,7 @@ const codes: Readonly<Record<string, string>> = {
   'noGrant': 'invalid_grant', 'noPlan': 'plan_mismatch', 'noDelete': 'invalid_delete_token', 'noPass': 'invalid_passcode',
   'notYou': 'agent_not_allowed_for_share', 'not': 'forbidden', 'bad': 'invalid_request',
   'share': 'share_not_found_or_expired', 'transfer': 'transfer_not_found', 'upload': 'multipart_upload_not_found', 'lane': 'upload_state_conflict',
-  'group': 'group_not_found', 'perm': 'permission_not_found', 'key': 'key_not_found', 'retired': 'transfer_surface_retired', 'taken': 'agent_id_taken', 'wrong': 'invalid_password', 'route': 'route_not_found', 'method': 'method_not_allowed',
+  'group': 'group_not_found', 'perm': 'permission_not_found', 'key': 'key_not_found', 'retired': 'transfer_surface_retired', 'taken': 'agent_id_taken', 'wrong': 'invalid_password', 'route': 'route_not_found',
 };
 const nameOf = Object.fromEntries(Object.entries(codes).map(([name, code]) => [code, name]));
 
@@ -111,7 +111,6 @@ POST /mcp: fetch_share of an open share                     | ok      | ok      
 POST /mcp: fetch_share of an agent share                    | agent?* | noAgent* | notYou*  | notYou*  | ok       | noAgent* | noAgent* | noAgent* | noAgent* | noAgent* | agent?*
 POST /mcp: fetch_share with its grant                       | ok      | ok       | ok       | ok       | ok       | ok      | ok      | ok      | ok      | ok      | ok
 POST /mcp: fetch_share of a passcode share                  | pass?*  | pass?*   | pass?*   | pass?*   | pass?*   | pass?*  | pass?*  | pass?*  | pass?*  | pass?*  | pass?*
-GET /mcp                                                    | method  | method   | method   | method   | method   | method  | method  | method  | method  | method  | method
 GET /s/{shareId}                                            | ok      | ok       | ok       | ok       | ok       | ok      | ok      | ok      | ok      | ok      | ok
 GET /.well-known/jwks.json                                  | ok      | ok       | ok       | ok       | ok       | ok      | ok      | ok      | ok      | ok      | ok
 GET /healthz                                                | ok      | ok       | ok       | ok       | ok       | ok      | ok      | ok      | ok      | ok      | ok
@@ -233,7 +232,6 @@ const ways = new Map<string, Way>([
   ['POST /mcp: fetch_share of an agent share', tool('fetch_share', 'agentShare')],
   ['POST /mcp: fetch_share with its grant', tool('fetch_share', 'granted', ({ shareId, grant }) => ({ shareId, accessGrant: grant }))],
   ['POST /mcp: fetch_share of a passcode share', tool('fetch_share', 'passcodeShare')],
-  ['GET /mcp', page('/mcp')],
   ['GET /s/{shareId}', { target: 'openShare', ask: ({ shareId }) => [`/s/${shareId}`] }],
   ...['GET /.well-known/jwks.json', 'GET /healthz', 'GET /readyz', 'GET /openapi.json', 'GET /docs'].map((name) => [name, page(name.slice(4))] as [string, Way]),
   ['GET /problems/{code}', page('/problems/forbidden')],

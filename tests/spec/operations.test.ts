@@ -46,7 +46,7 @@ describe('GET /openapi.json', () => {
     'POST /api/transfer-plan', 'PUT /api/lane/single/{planId}', 'POST /api/upload/multipart/init', 'POST /api/upload/multipart/part', 'POST /api/upload/multipart/complete',
     'POST /api/upload/multipart/abort', 'GET /api/upload/multipart/status', 'GET /api/share/{shareId}', 'POST /api/agent/auth', 'POST /api/agent/grants', 'POST /api/agent/keys', 'GET /api/agent/keys',
     'DELETE /api/agent/keys/{keyId}', 'POST /api/owner/session', 'GET /api/owner/session', 'DELETE /api/owner/session', 'GET /api/audit', 'GET /api/dl/{id}', 'HEAD /api/dl/{id}', 'DELETE /api/dl/{id}',
-    'GET /.well-known/jwks.json', 'POST /api/upload', 'POST /api/tus',
+    'GET /.well-known/jwks.json', 'POST /api/upload', 'POST /api/tus', 'POST /mcp',
   ])('describes %s', (route) => {
     expect(operations().map(([method, path]) => `${method} ${path}`)).toContain(route);
   });
