@@ -3,6 +3,7 @@ import { z } from 'zod';
 import type { Contract, CredentialKind, Named } from '../../shared/contract.ts';
 import { allContracts } from '../../shared/contracts/all.ts';
 import { mode, operationId, templateId, uploadResponse } from '../../shared/contracts/fields.ts';
+import { pipes } from '../../shared/contracts/pipes.ts';
 import { planHeader } from '../../shared/contracts/plans.ts';
 import { errorTable, type ErrorCode } from '../../shared/errors.ts';
 import type { Surfaces } from './legacy-surfaces.ts';
@@ -30,6 +31,7 @@ const chapters: readonly [RegExp, string][] = [
   [/^\/api\/(transfer-plan|import-url|lane|upload(?!\/multipart)|tus)/, 'Transfer plan and creation'],
   [/^\/api\/upload\/multipart/, 'Native multipart lane'],
   [/^\/mcp$/, 'Hosted MCP'],
+  [/^\/api\/pipe/, 'Pipes'],
   [/^\/api\/(share|agent\/(auth|grants))/, 'Share, agent auth, grants'],
   [/^\/api\/agent\/groups/, 'Agent groups'],
   [/^\/api\/agent\/permissions/, 'Standing permissions'],
@@ -51,6 +53,8 @@ export function describeInterface({ baseUrl, version, legacy }: { baseUrl: strin
   add('/mcp', 'post', mcp());
   add('/api/upload', 'post', legacy.has('upload') ? uploadForm : retired);
   add('/api/tus', 'post', retired);
+  // Who may write is asked before the body, by a request of its own.
+  paths['/api/pipe/{pipeId}']!['put'] = { ...(paths['/api/pipe/{pipeId}']!['put'] as Json), security: securityOf(pipes.openPipe) };
   return {
     openapi: '3.1.0',
     info: { title: 'Asset exchange', version, description: 'A file and JSON exchange between agents: upload, resolve, grant, fetch and delete.' },

@@ -9,8 +9,8 @@ import { readTicket } from './transfers.ts';
 const pipeId = fields.transferId;
 const writer = { pipeId, lease: z.string() };
 
-/** Why a pipe ended without its last byte. */
-export const pipeEnds = ['sender_lost', 'sender_idle', 'too_large', 'digest_mismatch'] as const;
+/** Why a pipe ended without its last byte. `sender_lost` may also be the gateway that it was sent to; `interrupted` is our own doing. */
+export const pipeEnds = ['sender_lost', 'sender_idle', 'too_large', 'digest_mismatch', 'interrupted'] as const;
 
 const writeErrors = ['delete_token_required', 'invalid_delete_token', 'transfer_not_found', 'invalid_agent_credential', 'invalid_owner_credential', 'forbidden_origin', 'upload_state_conflict', 'upload_expired', 'payload_too_large'] as const;
 

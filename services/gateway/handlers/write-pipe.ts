@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { InputOf } from '../../../shared/contract.ts';
 import { pipes, type pipeEnds } from '../../../shared/contracts/pipes.ts';
-import { fail, Failure } from '../../../shared/errors.ts';
+import { fail, Failure, type ErrorCode } from '../../../shared/errors.ts';
 import { soon } from '../../../shared/lane.ts';
 import { parseInput, type CallContext } from '../../../shared/rpc.ts';
 import { appendStream, type AppendDeps } from '../append-stream.ts';
@@ -41,7 +41,7 @@ export const writePipe = (deps: WritePipeDeps) =>
       if (promised !== undefined && promised !== sha256) throw fail('digest_mismatch');
       return reply.code(200).send(await insist(() => bus.call(pipes.completePipe, { ...writer, size, sha256 }, soon(context)), lease.seconds));
     } catch (error) {
-      await abort(bus, { ...writer, reason: reasonOf(error) }, context);
+      await abort(bus, { ...writer, reason: reasonOf(error, request) }, context);
       throw error;
     }
   };
@@ -54,11 +54,11 @@ function readInput(request: FastifyRequest): InputOf<typeof pipes.openPipe> {
   return parseInput(pipes.openPipe, { pipeId, deleteToken: header(request, 'x-delete-token'), size: declaredLength(request) }) as InputOf<typeof pipes.openPipe>;
 }
 
-function reasonOf(error: unknown): End {
-  const code = error instanceof Failure ? error.code : undefined;
-  if (code === 'payload_too_large') return 'too_large';
-  if (code === 'digest_mismatch') return 'digest_mismatch';
-  return code === 'deadline_exceeded' ? 'sender_idle' : 'sender_lost';
+const reasons: Partial<Record<ErrorCode, End>> = { payload_too_large: 'too_large', digest_mismatch: 'digest_mismatch', deadline_exceeded: 'sender_idle' };
+
+function reasonOf(error: unknown, { raw }: FastifyRequest): End {
+  const known = error instanceof Failure ? reasons[error.code] : undefined;
+  return known ?? (raw.destroyed ? 'sender_lost' : 'interrupted');
 }
 
 /** Ends the pipe at once. When nobody hears it, the pipe ends with the lease. */

@@ -13,10 +13,10 @@ import { madeBySender } from './made-by-sender.ts';
 export const openPipe = (deps: Deps): Handler<typeof pipes.openPipe> =>
   async function openPipe({ pipeId, deleteToken, size }, context) {
     const pipe = await madeBySender(deps, { id: pipeId, deleteToken, find: deps.store.findTransfer, absent: 'transfer_not_found' }, context);
-    const append = await deps.store.findAppend(pipeId);
-    if (pipe.kind !== 'pipe' || !append) throw fail('transfer_not_found');
+    if (pipe.kind !== 'pipe') throw fail('transfer_not_found');
     if (pipe.expiresAt.getTime() <= deps.clock()) throw fail('upload_expired');
-    if (size !== undefined && size > append.maxBytes) throw fail('payload_too_large', { detail: `The pipe takes ${append.maxBytes} bytes.` });
+    const append = await deps.store.findAppend(pipeId);
+    if (append && size !== undefined && size > append.maxBytes) throw fail('payload_too_large', { detail: `The pipe takes ${append.maxBytes} bytes.` });
     return takeLease(deps, { id: pipeId, once: true });
   };
 
