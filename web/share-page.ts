@@ -24,7 +24,7 @@ export function sharePage({ share, baseUrl, now }: SharePage): string {
 <header class="share-head">
 ${fileSign(share.filename)}
 <div>
-<p class="kicker">${share.mode === 'open' ? 'Shared file' : 'File for named agents'}</p>
+<p class="kicker">${kicker(share)}</p>
 <h1 class="filename"><bdi translate="no">${name}</bdi></h1>
 </div>
 </header>
@@ -40,6 +40,16 @@ ${fact('Remaining uses', uses(share))}
 </section>
 </article>`;
   return renderPage({ title: name, baseUrl, body, unlisted: true });
+}
+
+function kicker({ type, mode }: Share): string {
+  if (type === 'pipe') return mode === 'open' ? 'Shared while it is written' : 'Written for named agents';
+  return mode === 'open' ? 'Shared file' : 'File for named agents';
+}
+
+/** What is fetched from a pipe may not have come to its end. */
+function pipeHint({ type }: Share): Content {
+  return type === 'pipe' && html`<p class="hint">Its sender may still be writing it: what is there comes at once, the rest as it is written. A download that breaks off is not complete.</p>`;
 }
 
 /** For a share that is absent or past its expiry: which of them is told to nobody. */
@@ -76,7 +86,7 @@ function buttonSize({ size }: Share): Content {
 function fetching(share: Share, baseUrl: string): Html {
   if (remaining(share) === 0) return html`
 <p class="notice"><strong>All uses of this share are spent.</strong> Nothing more can be fetched from it. Ask the sender for a new share.</p>`;
-  return share.mode === 'open' ? openFetching(share, baseUrl) : agentFetching(share, baseUrl);
+  return html`${share.mode === 'open' ? openFetching(share, baseUrl) : agentFetching(share, baseUrl)}${pipeHint(share)}`;
 }
 
 function openFetching(share: Share, baseUrl: string): Html {

@@ -12,6 +12,7 @@ import type { Bus } from '../../shared/rpc.ts';
 import { followRoutes } from './allowed-methods.ts';
 import { requestIdOf } from './context.ts';
 import { parseJson } from './domain/json-body.ts';
+import type { FollowPipes } from './follow-pipes.ts';
 import { acceptBody, holdContinue } from './expect-continue.ts';
 import { authenticate } from './handlers/agent-auth.ts';
 import { fetchTransfer, headTransfer } from './handlers/fetch-transfer.ts';
@@ -24,8 +25,8 @@ import { isRetired, retired } from './handlers/retired.ts';
 import { singleLane } from './handlers/single-lane.ts';
 import { tus } from './handlers/tus.ts';
 import { uploadForm } from './handlers/upload-form.ts';
+import { writePipe } from './handlers/write-pipe.ts';
 import { uploadPart } from './handlers/upload-part.ts';
-
 import type { Surfaces } from './legacy-surfaces.ts';
 import { mountContracts } from './mount.ts';
 import { describeInterface } from './openapi.ts';
@@ -40,6 +41,7 @@ export interface AppDeps {
   readonly bus: Bus;
   readonly uses: Uses;
   readonly blobs: BlobReader & BlobWriter;
+  readonly follows: FollowPipes;
   readonly log: Logger;
   readonly baseUrl: string;
   readonly version: string;
@@ -47,6 +49,9 @@ export interface AppDeps {
   readonly trustedProxies: readonly string[];
   /** The retired surfaces that work all the same. */
   readonly legacy: Surfaces;
+  /** Milliseconds that a fetch of a pipe waits for the first byte, and a pipe for another byte of its sender. */
+  readonly pipeWaitMs: number;
+  readonly pipeIdleMs: number;
   /** Absent when requests are not counted. */
   readonly rates?: Rates | undefined;
 }
@@ -126,6 +131,7 @@ async function mountByteRoutes(app: FastifyInstance, deps: AppDeps): Promise<voi
   app.addContentTypeParser('*', (_request, _payload, done) => done(null));
   app.put('/api/lane/single/:planId', { bodyLimit: Number.MAX_SAFE_INTEGER }, singleLane(deps));
   app.post('/api/upload/multipart/part', { bodyLimit: Number.MAX_SAFE_INTEGER }, uploadPart(deps));
+  app.put('/api/pipe/:pipeId', { bodyLimit: Number.MAX_SAFE_INTEGER }, writePipe(deps));
   mountLegacy(app, deps);
 }
 

@@ -1,14 +1,13 @@
 /** Appends a stream to an append upload, piece by piece: what came is stored even when its sender is lost in the middle. Pipes and resumable uploads come this way. */
 import type { Hash } from 'node:crypto';
 import type { Readable } from 'node:stream';
-import { setTimeout as sleep } from 'node:timers/promises';
-import type { BlobWriter } from '../../shared/blobs/blobs.ts';
+import type { BlobWriter, WriteOptions } from '../../shared/blobs/blobs.ts';
 import { appends, type AppendLease } from '../../shared/contracts/appends.ts';
 import type { WriteTicket, Written } from '../../shared/contracts/uploads.ts';
-import { Failure } from '../../shared/errors.ts';
 import type { Bus, CallContext } from '../../shared/rpc.ts';
-import { cutStream, type Cutting } from './cut-stream.ts';
-import { paceAfter } from './domain/piece-pace.ts';
+import { cutStream, type Cutting, type Piece } from './cut-stream.ts';
+import { paceAfter, type PiecePace } from './domain/piece-pace.ts';
+import { insist, isUnknown } from './insist.ts';
 
 export interface AppendDeps {
   readonly bus: Bus;
@@ -31,9 +30,8 @@ export interface AppendOptions {
 
 const defaultIdleMs = 60_000;
 const pieceBytes = 32 * 1024 ** 2;
-/** Recording is tried again while the lease lives: a service that restarts must not cost a sender its stream. */
-const againMs = 250;
-const unknownOutcomes: readonly string[] = ['deadline_exceeded', 'service_unavailable', 'overloaded'];
+/** No piece waits longer because storing takes long. */
+const slowestMs = 5_000;
 
 /** What is stored so far, and where more goes. */
 interface Place {
@@ -47,64 +45,113 @@ interface Place {
  * @throws payload_too_large, deadline_exceeded for an idle source, upload_state_conflict when the upload ended meanwhile, or the source's own error.
  */
 export async function appendStream({ bus, blobs }: AppendDeps, lease: AppendLease, source: Readable, options: AppendOptions): Promise<number> {
-  const { check, maxBytes = Infinity, idleMs = defaultIdleMs } = options;
-  const last = Math.min(lease.maxBytes, lease.offset + maxBytes);
-  const cutting = startCutting(lease, source, options);
+  const pace = makePace(lease, options);
+  const cutting = startCutting(source, pace, options);
   const beating = keepLease(bus, lease, options.context, cutting);
+  /** What is stored when the pieces so far are, and the piece before the last beside it. */
+  let stored: Promise<Place> = Promise.resolve(lease);
+  let earlier: Promise<unknown> = stored;
+  let writing: Promise<unknown> = stored;
   let place: Place = lease;
   try {
     for (let piece = await cutting.next(); piece; piece = await cutting.next()) {
-      const { offset, ticket } = place;
-      const written = await blobs.write(ticket, piece, { maxBytes: last - offset, sha256: false, continues: ticket.offset > 0, idleMs });
-      if (check) await finishWhole(cutting, check);
-      place = await record(bus, { lease, place, written }, options.context);
+      earlier = stored;
+      const written = blobs.write(place.ticket, piece.stream, writeOptions(lease, place, options));
+      writing = written;
+      stored = pace.measure(piece, storePiece({ bus, lease, place, written, cutting, options, earlier }));
+      stored.catch(() => undefined);
+      // One that fails may leave the rest of its piece unread, which then never comes to its end.
+      await Promise.race([piece.size, written]);
+      // While this piece becomes safe the next one is written, but not the one after it.
+      await earlier;
+      place = lease.merges ? placeAfter(place, await piece.size) : await stored;
     }
-    return place.offset;
+    return (await stored).offset;
+  } catch (error) {
+    // Ends the piece under way.
+    cutting.fail(error);
+    throw error;
   } finally {
+    // Who writes next may have the same file: nothing of ours is under way in it then.
+    await Promise.allSettled([earlier, writing, stored]);
     clearInterval(beating);
     cutting.stop();
   }
 }
 
-function startCutting({ merges }: AppendLease, source: Readable, { quietMs, idleMs = defaultIdleMs, hash, check }: AppendOptions): Cutting {
+function writeOptions(lease: AppendLease, { offset, ticket }: Place, { maxBytes = Infinity, idleMs = defaultIdleMs }: AppendOptions): WriteOptions {
+  const last = Math.min(lease.maxBytes, lease.offset + maxBytes);
+  return { maxBytes: last - offset, sha256: false, idleMs, continues: ticket.offset > 0 };
+}
+
+/** Behind a piece in the same file. */
+function placeAfter({ offset, ticket }: Place, size: number): Place {
+  return { offset: offset + size, ticket: { ...ticket, offset: ticket.offset + size, maxBytes: ticket.maxBytes - size } };
+}
+
+interface Storing {
+  readonly bus: Bus;
+  readonly lease: AppendLease;
+  readonly place: Place;
+  readonly written: Promise<Written>;
+  readonly cutting: Cutting;
+  readonly options: AppendOptions;
+  readonly earlier: Promise<unknown>;
+}
+
+/** Records a piece once it is safe, and the one before it is recorded. */
+async function storePiece({ bus, lease: { id, lease, seconds }, place, written: writing, cutting, options, earlier }: Storing): Promise<Place> {
+  const [written] = await Promise.all([writing, earlier]);
+  if (options.check) {
+    await cutting.ended;
+    options.check();
+  }
+  const { requestId, traceparent } = options.context;
+  const piece = { id, lease, offset: place.offset, key: place.ticket.key, written };
+  return insist(() => bus.call(appends.recordPiece, piece, { requestId, traceparent }), seconds);
+}
+
+interface Pace {
+  next(): PiecePace;
+  /** Notes how long it takes to make a piece safe. */
+  measure<T>(piece: Piece, storing: Promise<T>): Promise<T>;
+}
+
+/** A store that is slow gets fewer and larger pieces. */
+function makePace({ merges }: AppendLease, { quietMs, check }: AppendOptions): Pace {
   let pieces = 0;
+  let slowness = 0;
+  return {
+    next() {
+      if (check) return { quietMs: Infinity, ageMs: Infinity };
+      const pace = paceAfter(pieces++, merges, quietMs);
+      return { ...pace, ageMs: Math.max(pace.ageMs, Math.min(2 * slowness, slowestMs)) };
+    },
+    async measure(piece, storing) {
+      void piece.size.then(async () => {
+        const begun = performance.now();
+        await storing.catch(() => undefined);
+        slowness = performance.now() - begun;
+      });
+      return storing;
+    },
+  };
+}
+
+function startCutting(source: Readable, pace: Pace, { idleMs = defaultIdleMs, hash, check }: AppendOptions): Cutting {
   return cutStream(source, {
     pieceBytes: check ? Infinity : pieceBytes,
-    pace: () => (check ? { quietMs: Infinity, ageMs: Infinity } : paceAfter(pieces++, merges, quietMs)),
+    pace: pace.next,
     idleMs,
     onChunk: hash && ((chunk) => void hash.update(chunk)),
   });
-}
-
-/** The only piece ended: with its source, or because that broke. */
-async function finishWhole(cutting: Cutting, check: () => void): Promise<void> {
-  if (await cutting.next()) throw new Error('a whole came in two');
-  check();
-}
-
-interface Piece {
-  readonly lease: AppendLease;
-  readonly place: Place;
-  readonly written: Written;
-}
-
-async function record(bus: Bus, { lease: { id, lease, seconds }, place, written }: Piece, { requestId, traceparent }: CallContext): Promise<Place> {
-  const until = Date.now() + seconds * 1_000;
-  for (;;) {
-    try {
-      return await bus.call(appends.recordPiece, { id, lease, offset: place.offset, key: place.ticket.key, written }, { requestId, traceparent });
-    } catch (error) {
-      if (!(error instanceof Failure) || !unknownOutcomes.includes(error.code) || Date.now() + againMs > until) throw error;
-      await sleep(againMs);
-    }
-  }
 }
 
 /** Says several times a lease that the writer is there. Once it is the writer no more, its source breaks off. */
 function keepLease(bus: Bus, { id, lease, seconds }: AppendLease, { requestId, traceparent }: CallContext, cutting: Cutting): NodeJS.Timeout {
   return setInterval(() => {
     bus.call(appends.keepLease, { id, lease }, { requestId, traceparent }).catch((error: unknown) => {
-      if (!(error instanceof Failure) || !unknownOutcomes.includes(error.code)) cutting.fail(error);
+      if (!isUnknown(error)) cutting.fail(error);
     });
   }, seconds * 1_000 / 4);
 }

@@ -14,7 +14,7 @@ describe('a stream that is cut', () => {
     const cutting = cut(source, { pieceBytes: 4 });
     for (const chunk of ['ab', 'cd', 'ef', 'g']) source.write(chunk);
     source.end();
-    expect([await text((await cutting.next())!), await text((await cutting.next())!)]).toEqual(['abcd', 'efg']);
+    expect([await text((await cutting.next())!.stream), await text((await cutting.next())!.stream)]).toEqual(['abcd', 'efg']);
     expect(await cutting.next()).toBeUndefined();
   });
 
@@ -22,16 +22,16 @@ describe('a stream that is cut', () => {
     const source = new PassThrough();
     const cutting = cut(source, { pace: () => ({ quietMs: 5, ageMs: 60_000 }) });
     source.write('first');
-    expect(await text((await cutting.next())!)).toBe('first');
+    expect(await text((await cutting.next())!.stream)).toBe('first');
     source.end('second');
-    expect(await text((await cutting.next())!)).toBe('second');
+    expect(await text((await cutting.next())!.stream)).toBe('second');
   });
 
   test('gives what came as a piece when it is old, though more comes', async () => {
     const source = new PassThrough();
     const cutting = cut(source, { pieceBytes: Infinity, pace: () => ({ quietMs: 60_000, ageMs: 20 }) });
     const drip = setInterval(() => source.write('.'), 2);
-    expect(await text((await cutting.next())!)).toMatch(/^\.+$/);
+    expect(await text((await cutting.next())!.stream)).toMatch(/^\.+$/);
     clearInterval(drip);
   });
 
@@ -39,7 +39,7 @@ describe('a stream that is cut', () => {
     const source = new PassThrough();
     const cutting = cut(source);
     source.write('kept');
-    const piece = (await cutting.next())!;
+    const piece = (await cutting.next())!.stream;
     source.destroy(new Error('broken'));
     expect(await text(piece)).toBe('kept');
     await expect(cutting.next()).rejects.toThrow('broken');
@@ -57,7 +57,7 @@ describe('a stream that is cut', () => {
     const chunk = Buffer.alloc(64 * 1024);
     const next = cutting.next();
     while (source.write(chunk) || taken < 4) { taken += 1; await setImmediate(); if (taken > 100) break; }
-    expect((await next)!.readableLength).toBeLessThanOrEqual(128 * 1024);
+    expect((await next)!.stream.readableLength).toBeLessThanOrEqual(128 * 1024);
     expect(taken).toBeLessThan(100);
   });
 });

@@ -15,12 +15,20 @@ export interface CutOptions {
   readonly onChunk?: ((chunk: Buffer) => void) | undefined;
 }
 
+export interface Piece {
+  readonly stream: Readable;
+  /** Bytes, once all of them have come. */
+  readonly size: Promise<number>;
+}
+
 export interface Cutting {
   /**
-   * The next piece, from its first bytes on; undefined after the last. To be asked for when the piece before was read to its end.
+   * The next piece, from its first bytes on; undefined after the last. To be asked for when all bytes of the piece before have come.
    * A source that breaks ends its piece in order, so that what came is kept; its error comes in place of the next piece.
    */
-  next(): Promise<Readable | undefined>;
+  next(): Promise<Piece | undefined>;
+  /** Resolves when the source has ended in order, and rejects when it breaks. */
+  readonly ended: Promise<void>;
   /** Breaks the source from outside. */
   fail(error: unknown): void;
   /** Stops listening. The source is paused, not destroyed. */
@@ -28,7 +36,7 @@ export interface Cutting {
 }
 
 interface Waiter {
-  resolve(piece: Readable | undefined): void;
+  resolve(piece: Piece | undefined): void;
   reject(error: unknown): void;
 }
 
@@ -37,8 +45,11 @@ const longestMs = 2 ** 31 - 1;
 
 /** Starts to cut. Nothing is kept beside the piece under way, whose reader holds the source back. */
 export function cutStream(source: Readable, { pieceBytes, pace, idleMs, onChunk }: CutOptions): Cutting {
-  let piece: Readable | undefined;
+  let piece: Piece | undefined;
   let size = 0;
+  let settleSize: (size: number) => void = () => undefined;
+  const end = Promise.withResolvers<void>();
+  end.promise.catch(() => undefined);
   let timers: NodeJS.Timeout[] = [];
   let ended = false;
   let failure: { error: unknown } | undefined;
@@ -58,7 +69,10 @@ export function cutStream(source: Readable, { pieceBytes, pace, idleMs, onChunk 
     timers = [];
   }
   function openPiece(): void {
-    piece = new Readable({ read() { if (piece === this) source.resume(); } });
+    const whole = Promise.withResolvers<number>();
+    const stream: Readable = new Readable({ read() { if (piece?.stream === stream) source.resume(); } });
+    piece = { stream, size: whole.promise };
+    settleSize = whole.resolve;
     size = 0;
     settleWaiter();
     const { quietMs, ageMs } = pace();
@@ -71,12 +85,14 @@ export function cutStream(source: Readable, { pieceBytes, pace, idleMs, onChunk 
   }
   function cut(): void {
     clearTimers();
-    piece?.push(null);
+    piece?.stream.push(null);
     piece = undefined;
+    settleSize(size);
     source.pause();
   }
   function failWith(error: unknown): void {
     failure ??= { error };
+    end.reject(error);
     cut();
     settleWaiter();
   }
@@ -85,11 +101,12 @@ export function cutStream(source: Readable, { pieceBytes, pace, idleMs, onChunk 
     if (!piece) openPiece();
     else timers[0]?.refresh();
     size += chunk.length;
-    if (piece!.push(chunk) === false) source.pause();
+    if (piece!.stream.push(chunk) === false) source.pause();
     if (size >= pieceBytes) cut();
   }
   function onEnd(): void {
     ended = true;
+    end.resolve();
     cut();
     settleWaiter();
   }
@@ -113,6 +130,7 @@ export function cutStream(source: Readable, { pieceBytes, pace, idleMs, onChunk 
       settleWaiter();
       if (waiter) source.resume();
     }),
+    ended: end.promise,
     fail: failWith,
     stop() {
       clearTimers();

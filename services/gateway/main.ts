@@ -7,6 +7,7 @@ import { runService } from '../../shared/service.ts';
 import { baseUrlSettings, integerSetting } from '../../shared/settings.ts';
 import { buildApp } from './app.ts';
 import { legacySettings } from './legacy-surfaces.ts';
+import { openFollowPipes } from './follow-pipes.ts';
 import { rateSettings, readRates } from './rate-settings.ts';
 import { openUses } from './uses.ts';
 
@@ -20,6 +21,9 @@ const settingsShape = {
     .transform((text) => text.split(',').map((range) => range.trim()))
     .refine((ranges) => ranges.every(isAddressRange), 'must be addresses or CIDR ranges separated by commas')
     .default([]),
+  // Shorter than an idle connection is kept.
+  PIPE_WAIT_SECONDS: integerSetting({ min: 1, max: 70, default: 60 }),
+  PIPE_IDLE_SECONDS: integerSetting({ min: 1, max: 70, default: 60 }),
   ...rateSettings,
   ...legacySettings,
 };
@@ -38,7 +42,10 @@ await runService('gateway', settingsShape, async ({ settings, bus, log }) => {
   const app = await buildApp({
     bus, log, uses, version,
     blobs: openFsBlobs(settings.BLOB_ROOT),
+    follows: openFollowPipes(bus),
     baseUrl: settings.BASE_URL,
+    pipeWaitMs: settings.PIPE_WAIT_SECONDS * 1_000,
+    pipeIdleMs: settings.PIPE_IDLE_SECONDS * 1_000,
     trustedProxies: settings.TRUSTED_PROXIES,
     legacy: settings.LEGACY_SURFACES,
     rates: readRates(settings),

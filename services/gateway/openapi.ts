@@ -2,6 +2,7 @@
 import type { Contract, CredentialKind, Named } from '../../shared/contract.ts';
 import { allContracts } from '../../shared/contracts/all.ts';
 import { uploadResponse } from '../../shared/contracts/fields.ts';
+import { pipes } from '../../shared/contracts/pipes.ts';
 import { planHeader } from '../../shared/contracts/plans.ts';
 import { errorTable, type ErrorCode } from '../../shared/errors.ts';
 import type { Surfaces } from './legacy-surfaces.ts';
@@ -23,6 +24,7 @@ const operations = 'Operations';
 const chapters: readonly [RegExp, string][] = [
   [/^\/api\/(transfer-plan|lane|upload(?!\/multipart)|tus)/, 'Transfer plan and creation'],
   [/^\/api\/upload\/multipart/, 'Native multipart lane'],
+  [/^\/api\/pipe/, 'Pipes'],
   [/^\/api\/(share|agent\/(auth|grants))/, 'Share, agent auth, grants'],
   [/^\/api\/agent\/groups/, 'Agent groups'],
   [/^\/api\/agent\/permissions/, 'Standing permissions'],
@@ -41,6 +43,8 @@ export function describeInterface({ baseUrl, version, legacy }: { baseUrl: strin
   const fetched = paths['/api/dl/{id}']!['get'] as { responses: Json };
   fetched.responses = { ...fetched.responses, 206: { ...(fetched.responses['200'] as Json), description: 'The range that was asked for' }, 304: notModified };
   add('/api/dl/{id}', 'head', headTransfer(paths['/api/dl/{id}']!));
+  // Who may write is asked before the body, by a request of its own.
+  paths['/api/pipe/{pipeId}']!['put'] = { ...(paths['/api/pipe/{pipeId}']!['put'] as Json), security: securityOf(pipes.openPipe) };
   for (const [path, method, operation] of legacyOperations(legacy)) add(path, method, operation);
   return {
     openapi: '3.1.0',

@@ -8,7 +8,7 @@ import { hasRateClass, rateClassOf } from './rate-classes.ts';
 /** The routes of the whole app; none of them is called. */
 async function routesOfApp(): Promise<string[]> {
   const app = await buildApp({
-    bus: {} as Bus, uses: {} as AppDeps['uses'], blobs: {} as AppDeps['blobs'], log: pino({ level: 'silent' }), baseUrl: 'http://localhost', version: '0', trustedProxies: [], legacy: new Set(['upload', 'tus']),
+    bus: {} as Bus, uses: {} as AppDeps['uses'], blobs: {} as AppDeps['blobs'], log: pino({ level: 'silent' }), baseUrl: 'http://localhost', version: '0', trustedProxies: [], legacy: new Set(['upload', 'tus']), follows: {} as AppDeps['follows'], pipeWaitMs: 1, pipeIdleMs: 1,
   });
   await app.ready();
   const routes = app.printRoutes({ commonPrefix: false, includeHooks: false });

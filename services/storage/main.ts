@@ -19,6 +19,7 @@ import { abandonBlob } from './handlers/abandon-blob.ts';
 import { keepLease, recordPiece, releaseLease } from './handlers/append-pieces.ts';
 import { abortUpload } from './handlers/abort-upload.ts';
 import { completeUpload } from './handlers/complete-upload.ts';
+import { createPipe } from './handlers/create-pipe.ts';
 import { deleteTransfer } from './handlers/delete-transfer.ts';
 import { finishPart } from './handlers/finish-part.ts';
 import { finishSingle } from './handlers/finish-single.ts';
@@ -28,6 +29,8 @@ import { openPlace } from './handlers/open-place.ts';
 import { openSingle } from './handlers/open-single.ts';
 import { openTransfer } from './handlers/open-transfer.ts';
 import { keepTransfer } from './handlers/keep-transfer.ts';
+import { followPipe } from './handlers/follow-pipe.ts';
+import { abortPipe, completePipe, openPipe } from './handlers/write-pipe.ts';
 import { readUploadStatus } from './handlers/read-upload-status.ts';
 import { abortResumable, beginResumable, continueResumable, declareSize, finishResumable, readResumable } from './handlers/resumables.ts';
 import { storeSmall } from './handlers/store-small.ts';
@@ -86,6 +89,11 @@ await runService('storage', settingsShape, async ({ settings, bus, log }) => {
       recordPiece: recordPiece(deps),
       keepLease: keepLease(deps),
       releaseLease: releaseLease(deps),
+      createPipe: createPipe(deps),
+      openPipe: openPipe(deps),
+      completePipe: completePipe(deps),
+      abortPipe: abortPipe(deps),
+      followPipe: followPipe(deps),
       openTransfer: openTransfer(deps),
       deleteTransfer: deleteTransfer(deps),
       keepTransfer: keepTransfer(deps),

@@ -6,6 +6,7 @@ import type { CallContext } from '../../shared/rpc.ts';
 import type { SweepSteps } from '../../shared/sweeper.ts';
 import type { Deps } from './deps.ts';
 import { createShare } from './handlers/release-transfer.ts';
+import { failPipe } from './handlers/write-pipe.ts';
 
 /** Rows a statement takes at most, and statements a step makes at most before the next step has its turn. */
 const batchSize = 500;
@@ -21,6 +22,7 @@ export function sweepSteps(deps: Deps): SweepSteps {
     recordSettled: () => recordSettled(deps),
     expireUploads: () => untilDone(() => store.expireUploads(event('upload.expired'), batchSize)),
     expireResumables: () => untilDone(() => store.expireResumables(event('upload.expired'), batchSize)),
+    failLostPipes: () => failLostPipes(deps),
     expireTransfers: () => untilDone(() => store.expireTransfers(event('transfer.expired'), batchSize)),
     createShares: () => createShares(deps),
     endShares: () => endShares(deps),
@@ -49,6 +51,13 @@ export async function recordSettled({ store, settled }: Pick<Deps, 'store' | 'se
       for (const id of ids) settled.note(id);
       throw error;
     });
+  }
+}
+
+/** Promise: a pipe whose sender is gone ends, and everybody who reads it learns that. Its share ends with those of deleted transfers. */
+async function failLostPipes(deps: Deps): Promise<void> {
+  for (const id of await deps.store.findLostPipes(batchSize)) {
+    await failPipe(deps, { id, reason: 'sender_lost' }, sweepContext());
   }
 }
 

@@ -52,6 +52,17 @@ export function describeDriver(name: string, openDriver: () => Promise<BlobDrive
       expect(await driver.hash([{ key: 'whole', offset: 0, size }])).toBe(sha256(bytes));
     });
 
+    test('a blob that may grow in place takes writes one after the other, and beside each other', async () => {
+      const driver = await openDriver();
+      if (!driver.growsInPlace) return;
+      const bytes = randomBytes(300_000);
+      const piece = async (start: number, end: number) => driver.write(
+        await driver.ticketToWrite({ key: 'grows', offset: start, maxBytes: bytes.length - start }), sourceOf(bytes.subarray(start, end)), { sha256: false, continues: start > 0 });
+      await piece(0, 100_000);
+      await Promise.all([piece(100_000, 200_001), piece(200_001, 300_000)]);
+      expect((await read(driver, [{ key: 'grows', offset: 0, size: bytes.length }])).equals(bytes)).toBe(true);
+    });
+
     test('many tiny chunks come back as they were', async () => {
       const driver = await openDriver();
       const bytes = randomBytes(20_011);

@@ -6,6 +6,7 @@ import { grants } from './grants.ts';
 import { groups } from './groups.ts';
 import { owners } from './owners.ts';
 import { permissions } from './permissions.ts';
+import { pipes } from './pipes.ts';
 import { plans } from './plans.ts';
 import { rates } from './rates.ts';
 import { resumables } from './resumables.ts';
@@ -14,7 +15,7 @@ import { transfers } from './transfers.ts';
 import { uploads } from './uploads.ts';
 
 export const policyContracts = { ...plans, ...shares, ...grants, ...agents, ...groups, ...permissions, ...owners, ...rates };
-export const storageContracts = { ...uploads, ...appends, ...resumables, ...transfers };
+export const storageContracts = { ...uploads, ...appends, ...pipes, ...resumables, ...transfers };
 export const auditContracts = { ...audit };
 
 export const allContracts = { ...policyContracts, ...storageContracts, ...auditContracts };

@@ -5,6 +5,8 @@ import * as fields from './fields.ts';
 
 export const lanes = ['single', 'multipart', 'direct'] as const;
 const lane = z.enum(lanes);
+/** What a plan may be for: a lane to a file, or a pipe. */
+const plannedLane = z.enum([...lanes, 'pipe']);
 
 /** The access policy that the share will have, fixed by the plan. */
 export const release = z.strictObject({
@@ -32,7 +34,7 @@ export const planClaims = z.strictObject({
   transferId: fields.transferId,
   shareId: fields.shareId,
   creator: fields.creator,
-  lane,
+  lane: plannedLane,
   fallback: z.array(lane),
   filename: fields.filename,
   mimeType: fields.mimeType,
@@ -75,11 +77,12 @@ export const plans = defineContracts({
       sha256: fields.sha256.optional().describe('Digest that the bytes must have'),
       lane: lane.optional(),
       partSize: z.int().min(1).optional(),
+      release: z.enum(['complete', 'live']).optional().describe('When the bytes may be fetched: once they are complete, or while they come, from a pipe'),
     }),
     output: z.strictObject({
       planId: fields.planId,
       plan: z.string().describe('The signed plan, a compact JWS'),
-      lane,
+      lane: plannedLane,
       geometry,
       capacity: z.strictObject({ maxBytes: z.int(), maxParts: z.int() }),
       release: release.extend({ passcodeRequired: fields.passcodeRequired }),

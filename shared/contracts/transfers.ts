@@ -24,7 +24,9 @@ export const transfers = defineContracts({
       type: fields.targetType,
       filename: fields.filename,
       mimeType: fields.mimeType,
-      size: z.int().min(0),
+      size: z.int().min(0).describe('0 while the bytes still come'),
+      /** Present while the sender still writes: the pipe is to be followed. */
+      live: z.literal(true).optional(),
       sha256: fields.sha256.optional(),
       createdAt: fields.dateTime,
       /** Absent when the bytes came with the answer. */

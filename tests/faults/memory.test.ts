@@ -1,12 +1,12 @@
 /** Memory stays bounded while large files pass through, and while slow readers hold on. */
 import { createHash } from 'node:crypto';
-import { readFile } from 'node:fs/promises';
 import { get, request, type IncomingMessage } from 'node:http';
 import { Readable } from 'node:stream';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { figure, sleep, startFaultStack, type FaultStack } from '../support/fault-stack.ts';
+import { figure, startFaultStack, type FaultStack } from '../support/fault-stack.ts';
 import { makeActors } from '../support/storm.ts';
 import type { Actors } from '../support/steps.ts';
+import { watchMemory } from '../support/watch-memory.ts';
 
 const MiB = 1_024 ** 2;
 const size = figure(1, 5) * 1_024 * MiB;
@@ -87,28 +87,9 @@ async function digestOf(path: string): Promise<string> {
   return hash.digest('hex');
 }
 
-/** Watches the resident memory of the two processes that see bytes, until told to stop. Answers the peaks in bytes. */
-function watchMemory(): () => Promise<Record<string, number>> {
-  const peaks: Record<string, number> = { gateway: 0, storage: 0 };
-  let watching = true;
-  const watched = (async () => {
-    for (; watching; await sleep(50)) {
-      for (const name of Object.keys(peaks)) {
-        const status = await readFile(`/proc/${stack.services[name]!.pid}/status`, 'utf8');
-        peaks[name] = Math.max(peaks[name]!, Number(/VmRSS:\s+(\d+)/.exec(status)?.[1]) * 1_024);
-      }
-    }
-  })();
-  return async () => {
-    watching = false;
-    await watched;
-    return peaks;
-  };
-}
-
 describe.runIf(process.platform === 'linux')('memory', () => {
   test('large files by both lanes, with slow readers alongside, stay below 512 MiB a process', { timeout: 1_200_000 }, async () => {
-    const stop = watchMemory();
+    const stop = watchMemory(stack);
     const path = await uploadSingle();
     // They take the first bytes and then nothing: what the exchange holds for each must be little.
     const slow = await Promise.all(Array.from({ length: slowReaders }, () => open(path)));
@@ -118,7 +99,6 @@ describe.runIf(process.platform === 'linux')('memory', () => {
     expect(first).toBe(expected());
     for (const reader of slow) reader.destroy();
     const peaks = await stop();
-    process.stdout.write(`peaks in MiB: ${JSON.stringify(Object.fromEntries(Object.entries(peaks).map(([name, peak]) => [name, Math.round(peak / MiB)])))}\n`);
     for (const peak of Object.values(peaks)) expect(peak).toBeLessThan(bound);
   });
 });

@@ -78,6 +78,11 @@ GET /api/upload/multipart/status: planned                   | ok      | ok      
 POST /api/upload/multipart/complete: planned                | ok      | ok       | ok       | ok       | ok       | ok      | noAgent | noOwner | noAgent | noAgent | noPlan*
 POST /api/upload/multipart/abort: planned                   | ok      | ok       | ok       | ok       | ok       | ok      | noAgent | noOwner | noAgent | noAgent | noPlan*
 GET /api/upload/multipart/status: planned, without its plan | plan?*  | plan?*   | plan?*   | plan?*   | plan?*   | plan?*  | noAgent | noOwner | noAgent | noAgent | noPlan*
+POST /api/pipe                                              | ok      | ok       | ok       | ok       | ok       | ok      | noAgent | noOwner | noAgent | noAgent | noPlan
+POST /api/pipe: with the owner's group                      | group   | group    | group    | ok       | ok       | ok      | noAgent | noOwner | noAgent | noAgent | noPlan
+PUT /api/pipe/{pipeId}: of an owner                         | delete? | delete?* | delete?* | delete?* | delete?* | ok      | noAgent | noOwner | noAgent | noAgent | noDelete
+PUT /api/pipe/{pipeId}: of an agent                         | delete? | delete?* | delete?* | delete?* | ok       | ok      | noAgent | noOwner | noAgent | noAgent | noDelete
+PUT /api/pipe/{pipeId}: with its token                      | ok      | ok       | ok       | ok       | ok       | ok      | ok      | ok      | ok      | ok      | noDelete
 GET /api/dl/{id}: open                                      | ok      | ok       | ok       | ok       | ok       | ok      | ok      | ok      | ok      | ok      | noGrant
 GET /api/dl/{id}: agent                                     | grant?* | grant?*  | grant?*  | grant?*  | grant?*  | grant?* | grant?* | grant?* | grant?* | grant?* | noGrant
 GET /api/dl/{id}: agent, without share_id                   | grant?* | grant?*  | grant?*  | grant?*  | grant?*  | grant?* | grant?* | grant?* | grant?* | grant?* | noGrant
@@ -167,6 +172,11 @@ const ways = new Map<string, Way>([
   ['POST /api/upload/multipart/init: with the owner\'s group', { target: 'group', ask: ({ groupId }) => ['/api/upload/multipart/init', post({ filename: 'a', size: 4, agentGroupId: groupId })] }],
   ...uploadWays('upload'), ...uploadWays('uploadByAgent'), ...uploadWays('plannedUpload'),
   ['GET /api/upload/multipart/status: planned, without its plan', { target: 'plannedUpload', ask: ({ uploadId }) => [`/api/upload/multipart/status?uploadId=${uploadId}`] }],
+  ['POST /api/pipe', { target: 'nothing', ask: () => ['/api/pipe', post({})] }],
+  ['POST /api/pipe: with the owner\'s group', { target: 'group', ask: ({ groupId }) => ['/api/pipe', post({ agentGroupId: groupId })] }],
+  ['PUT /api/pipe/{pipeId}: of an owner', { target: 'pipe', ask: ({ pipeId }) => [`/api/pipe/${pipeId}`, { method: 'PUT', body: 'bytes' }] }],
+  ['PUT /api/pipe/{pipeId}: of an agent', { target: 'pipeByAgent', ask: ({ pipeId }) => [`/api/pipe/${pipeId}`, { method: 'PUT', body: 'bytes' }] }],
+  ['PUT /api/pipe/{pipeId}: with its token', { target: 'pipe', ask: ({ pipeId, deleteToken }) => [`/api/pipe/${pipeId}`, { method: 'PUT', body: 'bytes', headers: { 'x-delete-token': deleteToken! } }] }],
   ['GET /api/dl/{id}: open', { target: 'openShare', ask: ({ id, shareId }) => [`/api/dl/${id}?share_id=${shareId}`] }],
   ['GET /api/dl/{id}: agent', { target: 'agentShare', ask: ({ id, shareId }) => [`/api/dl/${id}?share_id=${shareId}`] }],
   ['GET /api/dl/{id}: agent, without share_id', { target: 'agentShare', ask: ({ id }) => [`/api/dl/${id}`] }],

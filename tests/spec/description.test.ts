@@ -53,6 +53,9 @@ async function makeScenes(path: string): Promise<Scene[]> {
     ...(path === '/api/owner/session' && { email: owner.email, password: owner.password }),
     ...(path.includes('{groupId}') && { name: 'renamed' }),
   };
+  const { pipeId, deleteToken } = await targets.pipe();
+  // Not what is fetched: it would wait for its sender.
+  made.push({ pipeId: pipeId!, deleteToken: deleteToken! });
   return made.map((target) => ({
     ...always, ...target, agentId: path.endsWith('{agentId}') ? 'member' : target['agentId'] ?? named.agentId,
     ...Object.fromEntries(Object.entries(aliases).flatMap(([alias, name]) => (target[name] ? [[alias, target[name]]] : []))),

@@ -8,7 +8,7 @@ import { root } from './source-files.ts';
 
 export interface SecondGateway {
   readonly baseUrl: string;
-  stop(): Promise<void>;
+  stop(signal?: NodeJS.Signals): Promise<void>;
 }
 
 /** `env` are the settings that the stack's own gateway was given beside the usual. */
@@ -29,8 +29,8 @@ export async function startSecondGateway(stack: Pick<Stack, 'baseUrl' | 'natsUrl
   child.stdout.removeAllListeners('data').resume();
   return {
     baseUrl: `http://127.0.0.1:${port}`,
-    async stop() {
-      child.kill('SIGTERM');
+    async stop(signal = 'SIGTERM') {
+      child.kill(signal);
       await ended;
     },
   };

@@ -2,6 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Cast } from './cast.ts';
 import type { Exchange } from './exchange.ts';
+import { makePipe } from './pipes.ts';
 
 /** What a request names, by field. Ids among them can be replaced by ids of nothing. */
 export type Target = Readonly<Record<string, string>>;
@@ -54,6 +55,8 @@ export function targetsOf(exchange: Exchange, { owner, named }: Cast) {
     },
     transfer: () => made({}, owner.session),
     transferByAgent: () => made({}, named.key),
+    pipe: async (): Promise<Target> => ({ ...(await makePipe(exchange, file, { bearer: owner.session })) }),
+    pipeByAgent: async (): Promise<Target> => ({ ...(await makePipe(exchange, file, { bearer: named.key })) }),
     key: async (): Promise<Target> => {
       const { agentId, keyId } = await by('/api/agent/keys', { name: marker });
       return { agentId, keyId };

@@ -1,6 +1,6 @@
 /** GET and HEAD /api/dl/{id}: asks policy to spend and storage to open, then pipes. What delivers nothing spends nothing. */
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import type { BlobReader, OpenBlob } from '../../../shared/blobs/blobs.ts';
+import type { OpenBlob } from '../../../shared/blobs/blobs.ts';
 import { attachedBytes, type AnswerOf } from '../../../shared/contract.ts';
 import { transfers } from '../../../shared/contracts/transfers.ts';
 import { fail } from '../../../shared/errors.ts';
@@ -10,11 +10,11 @@ import { deliverSpent, setHeaders, type DeliverDeps } from '../deliver.ts';
 import { evaluate, type ByteRange, type Conditions, type Verdict } from '../domain/conditions.ts';
 import { etagOf, transferHeaders } from '../domain/transfer-headers.ts';
 import { nobody, readConditions, readFetch } from '../fetch-request.ts';
+import { livePipe, type LivePipeDeps } from '../live-pipe.ts';
 import type { SpendingFetch, Spent } from '../uses.ts';
 
-export interface FetchDeps extends DeliverDeps {
+export interface FetchDeps extends DeliverDeps, LivePipeDeps {
   readonly bus: Bus;
-  readonly blobs: BlobReader;
   readonly baseUrl: string;
 }
 
@@ -28,7 +28,7 @@ export const headTransfer = ({ bus, baseUrl }: FetchDeps) =>
     const verdict = evaluate({ ...readConditions(request), range: undefined }, validatorsOf(id, opened));
     if (verdict.status === 412) throw fail('precondition_failed');
     reply.hijack();
-    setHeaders(reply, { status: verdict.status, headers: { ...transferHeaders({ ...opened, id }), 'Content-Length': String(opened.size) } });
+    setHeaders(reply, { status: verdict.status, headers: headHeaders(id, opened) });
     reply.raw.end();
     return reply;
   };
@@ -69,7 +69,8 @@ async function openThenSpend(deps: FetchDeps, fetch: SpendingFetch, conditions: 
     if (spent) await deps.uses.giveBack(fetch);
     throw error;
   });
-  const verdict = evaluate(conditions, validatorsOf(fetch.targetId, opened));
+  // Nobody knows yet which bytes a range of a live pipe would be.
+  const verdict = evaluate(opened.live ? { ...conditions, range: undefined } : conditions, validatorsOf(fetch.targetId, opened));
   if (verdict.status === 412) throw fail('precondition_failed');
   if (verdict.status === 416) throw fail('range_not_satisfiable', { size: opened.size });
   if (verdict.status === 304) return { opened, verdict, spent: undefined };
@@ -80,9 +81,10 @@ async function open({ bus }: FetchDeps, { targetId: id, context }: SpendingFetch
   return bus.call(transfers.openTransfer, { id }, context);
 }
 
-/** Sends the file, or the range of it. */
+/** Sends the file, or the range of it; of a pipe whose sender still writes, what is there and then what comes. */
 async function deliver(deps: FetchDeps, reply: FastifyReply, fetch: SpendingFetch, ready: Ready & { spent: Spent }): Promise<FastifyReply> {
   const { opened, verdict, spent } = ready;
+  if (opened.live) return deliverSpent(deps, { reply, fetch, spent, status: 200, headers: liveHeaders(fetch.targetId, opened) }, livePipe(deps, fetch, reply.raw));
   const range: ByteRange = verdict.status === 206 ? verdict.range : { start: 0, end: opened.size - 1 };
   let blob: OpenBlob | undefined;
   return deliverSpent(deps, { reply, fetch, spent, status: verdict.status, headers: deliveryHeaders(fetch.targetId, opened, range, verdict) }, {
@@ -93,6 +95,15 @@ async function deliver(deps: FetchDeps, reply: FastifyReply, fetch: SpendingFetc
     },
     close: async () => blob?.close(),
   });
+}
+
+/** The size is known, and ranges can be served, once the last byte is there. */
+function liveHeaders(id: string, opened: Opened): Record<string, string> {
+  return { ...transferHeaders({ ...opened, id }), 'Accept-Ranges': 'none' };
+}
+
+function headHeaders(id: string, opened: Opened): Record<string, string> {
+  return opened.live ? liveHeaders(id, opened) : { ...transferHeaders({ ...opened, id }), 'Content-Length': String(opened.size) };
 }
 
 function deliveryHeaders(id: string, opened: Opened, { start, end }: ByteRange, verdict: Verdict): Record<string, string> {

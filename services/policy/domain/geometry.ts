@@ -18,10 +18,11 @@ export interface Wanted {
   readonly size?: number | undefined;
   readonly lane?: Lane | undefined;
   readonly partSize?: number | undefined;
+  readonly release?: 'complete' | 'live' | undefined;
 }
 
 export interface Route {
-  readonly lane: Lane;
+  readonly lane: Lane | 'pipe';
   readonly fallback: { lane: Lane; when: string }[];
   readonly maxBytes: number;
   readonly geometry: { partSize: number; partCount?: number; maxParallelParts: number };
@@ -32,7 +33,7 @@ const singleUpTo = 64 * 1024 * 1024;
 
 /**
  * Chooses the lane and its geometry. The direct lane needs an object store that clients can reach;
- * without one the plan falls back to multipart.
+ * without one the plan falls back to multipart. What is released live goes by a pipe, and by nothing else.
  * @throws invalid_request that names the field; payload_too_large
  */
 export function chooseRoute(wanted: Wanted, bounds: TransferBounds): Route {
@@ -40,8 +41,7 @@ export function chooseRoute(wanted: Wanted, bounds: TransferBounds): Route {
   if (size !== undefined && size > bounds.maxBytes) {
     throw fail('payload_too_large', { detail: `size: must be at most ${bounds.maxBytes} bytes`, errors: [{ path: 'size', message: `must be at most ${bounds.maxBytes} bytes` }] });
   }
-  const asked = wanted.lane === 'direct' ? 'multipart' : wanted.lane;
-  const lane = asked ?? (size === undefined || size <= singleUpTo ? 'single' : 'multipart');
+  const lane = chooseLane(wanted);
   if (lane === 'multipart' && size === undefined) throw failField('size', 'is required for the multipart lane');
   const partSize = choosePartSize(wanted, bounds);
   return {
@@ -56,6 +56,16 @@ export function chooseRoute(wanted: Wanted, bounds: TransferBounds): Route {
   };
 }
 
+function chooseLane({ release, lane, partSize, size }: Wanted): Route['lane'] {
+  if (release === 'live') {
+    if (lane !== undefined) throw failField('lane', 'has no say where the release is live');
+    if (partSize !== undefined) throw failField('partSize', 'has no say where the release is live');
+    return 'pipe';
+  }
+  if (lane !== undefined) return lane === 'direct' ? 'multipart' : lane;
+  return size === undefined || size <= singleUpTo ? 'single' : 'multipart';
+}
+
 function choosePartSize({ size, partSize }: Wanted, bounds: TransferBounds): number {
   const smallest = Math.max(bounds.partSizeMin, Math.ceil((size ?? 0) / bounds.maxParts));
   if (partSize === undefined) return Math.max(smallest, bounds.partSizeDefault);
@@ -64,7 +74,8 @@ function choosePartSize({ size, partSize }: Wanted, bounds: TransferBounds): num
   return partSize;
 }
 
-function fallbackOf(lane: Lane, size: number | undefined): Route['fallback'] {
+function fallbackOf(lane: Route['lane'], size: number | undefined): Route['fallback'] {
+  if (lane === 'pipe') return [];
   if (lane === 'single') return size === undefined ? [] : [{ lane: 'multipart', when: 'one long request does not get through' }];
   return [{ lane: 'single', when: 'the parts cannot be sent one by one' }];
 }

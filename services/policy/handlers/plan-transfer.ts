@@ -98,7 +98,9 @@ async function sign(claims: PlanClaims, key: PlanKey): Promise<string> {
 
 /** The first request of the planned lane. */
 function uploadOf(baseUrl: string, claims: PlanClaims, signed: string): Plan['upload'] {
-  return claims.lane === 'single'
-    ? { method: 'PUT', url: `${baseUrl}/api/lane/single/${claims.planId}`, headers: { [planHeader]: signed, 'Content-Type': 'application/octet-stream' } }
-    : { method: 'POST', url: `${baseUrl}/api/upload/multipart/init`, headers: { [planHeader]: signed, 'Content-Type': 'application/json' } };
+  if (claims.lane === 'single') {
+    return { method: 'PUT', url: `${baseUrl}/api/lane/single/${claims.planId}`, headers: { [planHeader]: signed, 'Content-Type': 'application/octet-stream' } };
+  }
+  const path = claims.lane === 'pipe' ? '/api/pipe' : '/api/upload/multipart/init';
+  return { method: 'POST', url: baseUrl + path, headers: { [planHeader]: signed, 'Content-Type': 'application/json' } };
 }

@@ -16,7 +16,7 @@ export function checkSender(caller: Caller, creator: Creator): void {
   throw fail(creator.agentId === null ? 'owner_auth_required' : 'agent_auth_required');
 }
 
-/** Promise: without the delete token a transfer is deleted by its owner or by the agent that made it. */
+/** Promise: without the delete token a transfer is deleted, and a pipe written, by its owner or by the agent that made it. */
 export function mayDelete(caller: Caller, creator: Creator): boolean {
   if (caller.type === 'owner') return creator.ownerId === caller.ownerId;
   return caller.type === 'agent' && creator.agentId === caller.agentId;

@@ -1,7 +1,6 @@
 /** What a plan allows: it may be narrowed by the request that uses it, never widened (interface chapter: Transfer plan and creation). */
 import type { HeldRelease, PlanClaims, Release } from '../../../shared/contracts/plans.ts';
 import { fail, type Failure } from '../../../shared/errors.ts';
-import type { Lane } from './transfer.ts';
 
 /** What a request that uses a plan may say again. */
 export interface Wish {
@@ -21,9 +20,9 @@ export interface Wish {
 const widened = (field: string, allowed: string | number): Failure => fail('plan_widened', { detail: `${field}: the plan allows ${allowed}`, errors: [{ path: field, message: `the plan allows ${allowed}` }] });
 const mismatched = (field: string): Failure => fail('plan_mismatch', { detail: `${field}: differs from what was planned`, errors: [{ path: field, message: 'differs from what was planned' }] });
 
-/** Checks that a plan is for this lane, or names it as a fallback. */
-export function checkLane(claims: PlanClaims, lane: Lane): void {
-  if (claims.lane !== lane && !claims.fallback.includes(lane)) throw fail('plan_mismatch', { detail: `The plan is for the ${claims.lane} lane.` });
+/** Checks that a plan is for this lane, or names it as a fallback. A pipe's is for nothing else, and nothing else's for a pipe. */
+export function checkLane(claims: PlanClaims, lane: PlanClaims['lane']): void {
+  if (claims.lane !== lane && !claims.fallback.some((other) => other === lane)) throw fail('plan_mismatch', { detail: `The plan is for the ${claims.lane} lane.` });
 }
 
 export function isExpired(claims: PlanClaims, now: number): boolean {

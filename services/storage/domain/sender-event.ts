@@ -20,6 +20,11 @@ export function transferStored(occasion: Occasion, transfer: NewTransfer): Domai
   return senderEvent(occasion, transfer, { eventType: 'transfer.stored', targetType: kind, targetId: id, shareId, data: { size, lane } });
 }
 
+/** Of a pipe, which is an upload and a transfer in one. */
+export function pipeEvent(occasion: Occasion, eventType: 'upload.initialized' | 'upload.completed', { id, shareId, ownerId, agentId }: NewTransfer, data: { size?: number }): DomainEvent {
+  return senderEvent(occasion, { ownerId, agentId }, { eventType, targetType: 'pipe', targetId: id, shareId, data: { lane: 'pipe', ...data } });
+}
+
 export function uploadEvent(occasion: Occasion, eventType: 'upload.initialized' | 'upload.completed' | 'upload.aborted', upload: Pick<Upload, 'id' | 'transferId' | 'shareId' | 'ownerId' | 'agentId'> & { readonly size: number | null }): DomainEvent {
   const { id: uploadId, transferId, shareId, size } = upload;
   return senderEvent(occasion, upload, { eventType, targetType: 'file', targetId: transferId, shareId, data: { uploadId, ...(size !== null && { size }), lane: 'multipart' } });

@@ -9,9 +9,12 @@ export const openTransfer = ({ store }: Deps): Handler<typeof transfers.openTran
     const transfer = await store.openTransfer(id, !metadataOnly);
     if (!transfer) throw fail('transfer_not_found');
     const { kind: type, filename, mimeType, size, sha256, createdAt, segments, bytes } = transfer;
+    const live = type === 'pipe' && !segments;
     return {
       type, filename, mimeType, size, createdAt: createdAt.toISOString(),
-      ...(sha256 && { sha256 }),
+      // A digest that was promised is one of the bytes only once they are there.
+      ...(sha256 && !live && { sha256 }),
+      ...(live && { live }),
       ...(segments && { ticket: { driver: 'fs' as const, segments } }),
       ...(bytes && { [attachedBytes]: bytes }),
     };

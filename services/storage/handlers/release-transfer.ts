@@ -30,8 +30,8 @@ export async function releaseTransfer(deps: Pick<Deps, 'bus' | 'settled' | 'base
 }
 
 export async function createShare(bus: Deps['bus'], transfer: Transfer, context: CallContext): Promise<void> {
-  const { id, shareId, kind, filename, mimeType, size, ownerId, agentId, release, expiresAt } = transfer;
+  const { id, shareId, kind, filename, mimeType, ownerId, agentId, release, expiresAt } = transfer;
   await bus.call(shares.createShare, {
-    shareId, targetType: kind, targetId: id, target: { filename, mimeType, size }, creator: { ownerId, agentId }, release, expiresAt: expiresAt.toISOString(),
+    shareId, targetType: kind, targetId: id, target: { filename, mimeType, ...(kind === 'file' && { size: transfer.size }) }, creator: { ownerId, agentId }, release, expiresAt: expiresAt.toISOString(),
   }, context);
 }

@@ -55,6 +55,14 @@ describe('an append upload', () => {
     expect(await store.keepLease(id, second.lease!, 60)).toBeUndefined();
   });
 
+  test('that takes one writer in its life takes no second, however that one ended', async () => {
+    const id = await begin();
+    const only = await writer(id, { once: true, seconds: 0 });
+    expect(await lease(id, { once: true })).toBeUndefined();
+    await store.releaseLease(id, only.lease!);
+    expect(await lease(id, { once: true })).toBeUndefined();
+  });
+
   test('after a writer that went silent goes on in another file, which that one does not touch', async () => {
     const id = await begin();
     const silent = await writer(id, { seconds: 0 });

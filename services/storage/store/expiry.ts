@@ -1,6 +1,7 @@
 /** Expiry: what is past its time ends, and what ended long ago is forgotten; a batch at a time, each row by one replica. */
 import type { Database } from '../../../shared/db.ts';
 import type { DomainEvent } from '../../../shared/events.ts';
+import { endAppends } from './appends.ts';
 import { tellEach } from './tell.ts';
 
 export function expiryStore(database: Database) {
@@ -28,8 +29,11 @@ export function expiryStore(database: Database) {
           where id in (select id from transfers where ended_at is null and expires_at <= now() order by expires_at limit ${limit} for update skip locked)
           returning id as transfer_id, share_id, owner_id, agent_id, kind as target_type, gen_random_uuid() as event_id,
             jsonb_build_object('size', size, 'lane', lane) as data
+        ), cut as (
+          ${endAppends(sql, 'failed', sql`transfer_id in (select transfer_id from ended)`)}
         ), files as (
-          update blobs set state = 'garbage', garbage_at = now() where transfer_id in (select transfer_id from ended) and state <> 'garbage'
+          update blobs set state = 'garbage', garbage_at = now()
+          where transfer_id in (select transfer_id from ended) and state <> 'garbage' and (select count(*) from cut) >= 0
         ), told as (${tellEach(sql, 'ended', event)})
         select transfer_id from ended`);
       return rows.length;

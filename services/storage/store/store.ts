@@ -6,6 +6,7 @@ import { expiryStore } from './expiry.ts';
 import { operationsStore } from './operations.ts';
 import { partsStore } from './parts.ts';
 import { resumablesStore } from './resumables.ts';
+import { pipesStore } from './pipes.ts';
 import { settlementsStore } from './settlements.ts';
 import { transfersStore } from './transfers.ts';
 import { uploadsStore } from './uploads.ts';
@@ -19,6 +20,7 @@ export function openStore(database: Database) {
     ...partsStore(database),
     ...appendsStore(database),
     ...resumablesStore(database),
+    ...pipesStore(database),
     ...blobsStore(database),
     ...operationsStore(database),
     ...settlementsStore(database),

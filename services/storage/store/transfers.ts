@@ -3,6 +3,7 @@ import type { Segment } from '../../../shared/blobs/blobs.ts';
 import type { Database, Sql } from '../../../shared/db.ts';
 import type { DomainEvent } from '../../../shared/events.ts';
 import type { NewTransfer, Transfer } from '../domain/transfer.ts';
+import { endAppends } from './appends.ts';
 import { tell } from './tell.ts';
 
 export const transferColumns = (sql: Sql) => sql`
@@ -73,15 +74,19 @@ export function transfersStore(database: Database) {
       return rows[0]?.expiresAt;
     },
 
-    /** Ends a transfer and lets go of its bytes. Answers whether it was still there to end. */
+    /** Ends a transfer and lets go of its bytes; those of a pipe stop coming. Answers whether it was still there to end. */
     async deleteTransfer(id: string, event: DomainEvent): Promise<boolean> {
       const rows = await database.run((sql) => sql`
         with ended as (
           update transfers set ended_at = now(), ended_how = 'deleted', bytes = null
           where id = ${id} and ended_at is null
           returning id, owner_id, agent_id, share_id
+        ), cut as (
+          ${endAppends(sql, 'failed', sql`transfer_id = (select id from ended)`)}
         ), files as (
-          update blobs set state = 'garbage', garbage_at = now() where transfer_id = (select id from ended) and state <> 'garbage'
+          update blobs set state = 'garbage', garbage_at = now()
+          -- After the writer's row, which whoever records a piece has locked before its file.
+          where transfer_id = (select id from ended) and state <> 'garbage' and (select count(*) from cut) >= 0
         ), wanted as (
           insert into settlements (transfer_id, wanted) select id, 'ended' from ended
           on conflict (transfer_id) do update set wanted = 'ended', since = now()

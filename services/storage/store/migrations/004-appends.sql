@@ -28,3 +28,11 @@ create table pieces (
   size bigint not null check (size > 0),
   primary key (append_id, start)
 );
+
+-- A pipe is begun by a request that may be sent again.
+alter table appends add column operation_hash text constraint appends_operation unique;
+alter table appends add column request_digest text;
+
+-- A pipe whose sender was lost ends. While its sender writes, it has no segments; its size counts when it has.
+alter table transfers drop constraint transfers_ended_how_check;
+alter table transfers add check (ended_how in ('deleted', 'expired', 'failed'));
