@@ -88,8 +88,9 @@ function requestFields({ openapi }: Context, { parameters = [], requestBody }: O
     name: parameter.name, place: parameter.in, required: parameter.required === true, description: parameter.description ?? parameter.schema?.description,
     type: typeOf(openapi, parameter.schema ?? {}), bounds: boundsOf(openapi, parameter.schema ?? {}),
   }));
-  const json = requestBody?.content?.['application/json']?.schema;
-  const inside = json ? fieldsOf(openapi, json).map((field) => ({ ...field, place: 'body' })) : [];
+  const [place, schema] = Object.entries({ body: 'application/json', form: 'multipart/form-data' })
+    .map(([name, type]) => [name, requestBody?.content?.[type]?.schema] as const).find(([, found]) => found) ?? [];
+  const inside = schema ? fieldsOf(openapi, schema).map((field) => ({ ...field, place })) : [];
   return [...outside, ...inside];
 }
 

@@ -27,11 +27,10 @@ import { mountPages } from './handlers/pages.ts';
 import { queryAudit } from './handlers/query-audit.ts';
 import { isRetired, retired } from './handlers/retired.ts';
 import { singleLane } from './handlers/single-lane.ts';
-import { writePipe } from './handlers/write-pipe.ts';
 import { tus } from './handlers/tus.ts';
 import { uploadForm } from './handlers/upload-form.ts';
+import { writePipe } from './handlers/write-pipe.ts';
 import { uploadPart } from './handlers/upload-part.ts';
-
 import type { Surfaces } from './legacy-surfaces.ts';
 import { zipFolder } from './handlers/zip-folder.ts';
 import { mountContracts } from './mount.ts';

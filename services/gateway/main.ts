@@ -6,8 +6,8 @@ import { openTickets } from '../../shared/blobs/tickets.ts';
 import { runService } from '../../shared/service.ts';
 import { baseUrlSettings, integerSetting, listSetting } from '../../shared/settings.ts';
 import { buildApp } from './app.ts';
-import { openFollowPipes } from './follow-pipes.ts';
 import { legacySettings } from './legacy-surfaces.ts';
+import { openFollowPipes } from './follow-pipes.ts';
 import { rateSettings, readRates } from './rate-settings.ts';
 import { openUses } from './uses.ts';
 

@@ -1,22 +1,16 @@
 /** The interface description, OpenAPI 3.1, made from the contracts and the few routes that have none. */
-import { z } from 'zod';
 import type { Contract, CredentialKind, Named } from '../../shared/contract.ts';
 import { allContracts } from '../../shared/contracts/all.ts';
-import { mode, operationId, templateId, uploadResponse } from '../../shared/contracts/fields.ts';
+import { uploadResponse } from '../../shared/contracts/fields.ts';
 import { pipes } from '../../shared/contracts/pipes.ts';
 import { planHeader } from '../../shared/contracts/plans.ts';
 import { errorTable, type ErrorCode } from '../../shared/errors.ts';
 import type { Surfaces } from './legacy-surfaces.ts';
-
-type Json = Record<string, unknown>;
-
-/** Codes that every route can answer. */
-const everywhere: readonly ErrorCode[] = ['invalid_request', 'rate_limited', 'request_timed_out', 'headers_too_large', 'internal', 'service_unavailable', 'overloaded', 'deadline_exceeded'];
+import { legacyOperations } from './openapi-legacy.ts';
+import { everywhere, jsonSchema, operationKey, parameter, problemsOf, type Json } from './openapi-parts.ts';
 
 /** Codes that every route with a JSON body can answer. */
 const withBody: readonly ErrorCode[] = ['payload_too_large', 'unsupported_media_type'];
-
-const operationKey = jsonSchema(operationId, 'input');
 
 const schemes: Readonly<Record<CredentialKind, Json>> = {
   agent_key: { type: 'http', scheme: 'bearer', bearerFormat: 'agk_<keyId>.<secret>', description: 'Root agent key' },
@@ -51,10 +45,9 @@ export function describeInterface({ baseUrl, version, legacy }: { baseUrl: strin
   fetched.responses = { ...fetched.responses, 206: { ...(fetched.responses['200'] as Json), description: 'The range that was asked for' }, 304: notModified };
   add('/api/dl/{id}', 'head', headTransfer(paths['/api/dl/{id}']!));
   add('/mcp', 'post', mcp());
-  add('/api/upload', 'post', legacy.has('upload') ? uploadForm : retired);
-  add('/api/tus', 'post', retired);
   // Who may write is asked before the body, by a request of its own.
   paths['/api/pipe/{pipeId}']!['put'] = { ...(paths['/api/pipe/{pipeId}']!['put'] as Json), security: securityOf(pipes.openPipe) };
+  for (const [path, method, operation] of legacyOperations(legacy)) add(path, method, operation);
   return {
     openapi: '3.1.0',
     info: { title: 'Asset exchange', version, description: 'A file and JSON exchange between agents: upload, resolve, grant, fetch and delete.' },
@@ -100,11 +93,6 @@ function isRequired(contract: Contract, field: string): boolean {
   return required.includes(field);
 }
 
-function parameter(where: string, name: string, schema: Json | undefined, required: boolean): Json {
-  const { description, ...rest } = schema ?? { type: 'string' };
-  return { name, in: where, required, ...(description !== undefined && { description }), schema: rest };
-}
-
 function requestBodyOf(contract: Named, fields: Record<string, Json>): Json | undefined {
   const http = contract.http!;
   if (http.requestType) return { required: true, content: { [http.requestType]: { schema: { type: 'string', format: 'binary' } } } };
@@ -133,23 +121,8 @@ function securityOf(contract: Contract): Json[] {
   return contract.required ? accepted : [...accepted, {}];
 }
 
-/** One response a status, naming the codes that share it. */
-function problemsOf(codes: readonly ErrorCode[]): Record<string, Json> {
-  const byStatus = Map.groupBy(new Set(codes), (code) => errorTable[code].status);
-  return Object.fromEntries([...byStatus].map(([status, shared]) => [status, {
-    description: shared.map((code) => `${code}: ${errorTable[code].title}`).join('. '),
-    'x-error-codes': shared,
-    content: { 'application/problem+json': { schema: { $ref: '#/components/schemas/Problem' } } },
-  }]));
-}
-
 function chapterOf(path: string): string {
   return chapters.find(([pattern]) => pattern.test(path))?.[1] ?? operations;
-}
-
-function jsonSchema(schema: z.ZodType, io: 'input' | 'output'): Json {
-  const { $schema: _dialect, ...rest } = z.toJSONSchema(schema, { io, unrepresentable: 'any' }) as Json;
-  return rest;
 }
 
 const problemSchema: Json = {
@@ -221,39 +194,6 @@ function mcp(): Json {
   };
 }
 
-const formText = (description: string): Json => ({ type: 'string', description });
-
-/** Shown where LEGACY_SURFACES has it. */
-const uploadForm: Json = {
-  operationId: 'uploadForm',
-  summary: 'Send a file and its policy as one form. A retired surface that this deployment has switched on; use a transfer plan',
-  tags: ['Transfer plan and creation'],
-  deprecated: true,
-  security: [{ agent_key: [] }, { owner_session: [] }, {}],
-  parameters: [parameter('header', 'Idempotency-Key', operationKey, false)],
-  requestBody: { required: true, content: { 'multipart/form-data': { schema: {
-    type: 'object',
-    required: ['file'],
-    properties: {
-      file: { type: 'string', format: 'binary' },
-      ttl: { type: 'integer', minimum: 30, description: 'Seconds' },
-      max_uses: { type: 'integer', minimum: 1 },
-      auth_mode: jsonSchema(mode, 'input'),
-      allowed_agent_ids: formText('Separated by commas'),
-      policy_template_id: jsonSchema(templateId, 'input'),
-      policy_metadata: formText('A JSON object'),
-      metadata: formText('Another name of policy_metadata'),
-      agent_group_id: formText('Fills in the policy defaults of one of your agent groups'),
-      passcode: formText('A fetch then needs it in X-Share-Passcode'),
-    },
-    additionalProperties: false,
-  } } } },
-  responses: {
-    201: { description: 'The transfer and its share', content: { 'application/json': { schema: jsonSchema(uploadResponse, 'output') } } },
-    ...problemsOf(['payload_too_large', 'unsupported_media_type', 'group_not_found', 'idempotency_key_reused', 'plan_expired', 'upload_expired', 'agent_auth_required', 'invalid_agent_credential', 'invalid_owner_credential', 'forbidden_origin', ...everywhere]),
-  },
-};
-
 const notModified: Json = { description: 'The caller has these bytes already; nothing was spent' };
 
 function headTransfer({ get }: Json): Json {
@@ -266,11 +206,3 @@ function headTransfer({ get }: Json): Json {
     responses: { 200: { description: 'Transfer headers' }, 304: notModified, ...problemsOf(['transfer_not_found', 'precondition_failed', ...everywhere]) },
   };
 }
-
-const retired: Json = {
-  operationId: undefined,
-  summary: 'Retired; every method answers 410. Use a transfer plan',
-  tags: ['Transfer plan and creation'],
-  deprecated: true,
-  responses: problemsOf(['transfer_surface_retired']),
-};

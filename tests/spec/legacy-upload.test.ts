@@ -234,6 +234,7 @@ describe('a deployment that switched one surface on', () => {
     const { paths } = (await own.exchange.must('/openapi.json')).json;
     expect(paths['/api/upload'].post).toMatchObject({ deprecated: true, requestBody: { content: { 'multipart/form-data': {} } }, responses: { 201: {} } });
     expect(Object.keys(paths['/api/tus'].post.responses)).toEqual(['410']);
+    expect((await own.exchange.must('/docs')).text.includes('max_uses')).toBe(true);
   });
 
   test.each(['uploads', 'upload,', 'on', 'UPLOAD'])('LEGACY_SURFACES=%s stops the start', async (value) => {

@@ -47,7 +47,7 @@ describe('OPTIONS /api/tus', () => {
   });
 });
 
-describe('POST /api/tus, HEAD, PATCH and DELETE /api/tus/{uploadId}', () => {
+describe('POST /api/tus, HEAD /api/tus/{uploadId}, PATCH /api/tus/{uploadId} and DELETE /api/tus/{uploadId}', () => {
   test('an upload in three pieces becomes an ordinary share', async () => {
     const bytes = randomBytes(200_000);
     const words = { filename: 'grün.bin', filetype: 'application/x-test', ttl: '600', max_uses: '2', policy_metadata: '{"step":"1"}', of_their_own: 'words' };

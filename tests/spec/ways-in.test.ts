@@ -1,20 +1,26 @@
 /** Every creation route ends in an ordinary share: the same promises, tried after each of them (interface chapter: What the service does). */
 import { randomBytes, randomUUID } from 'node:crypto';
-import { beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
 import { sharedExchange, type Agent, type Uploaded } from '../support/exchange.ts';
 import { expectRefusal } from '../support/refusals.ts';
-import { waysIn, type WayIn, type Wish } from '../support/ways-in.ts';
+import { startSecondGateway, type SecondGateway } from '../support/second-gateway.ts';
+import { legacyWaysIn, waysIn, type WayIn, type Wish } from '../support/ways-in.ts';
 
 const exchange = sharedExchange();
 const { call, must } = exchange;
 let session: string;
 let named: Agent;
 let other: Agent;
+/** The same exchange, where the retired surfaces work. */
+let legacy: SecondGateway;
 
 beforeAll(async () => {
   session = await exchange.signIn();
   [named, other] = [await exchange.makeAgent(session), await exchange.makeAgent(session)];
+  const stack = { baseUrl: exchange.baseUrl, dataDir: inject('dataDir'), natsUrl: process.env['AEX_TEST_NATS_URL']! };
+  legacy = await startSecondGateway(stack, { LEGACY_SURFACES: 'upload,tus', RATE_LIMITS: 'off' });
 });
+afterAll(() => legacy.stop());
 
 /** Above what is stored in a row, so that a blob is behind it. */
 const content = randomBytes(40_000);
@@ -25,7 +31,7 @@ async function expectContent(way: WayIn, { status, bytes }: { status: number; by
   expect((await (way.contentOf?.(bytes) ?? bytes)).equals(content)).toBe(true);
 }
 
-describe.each(waysIn(exchange))('a share made by $name', (way) => {
+describe.each([...waysIn(exchange), ...legacyWaysIn(exchange, () => legacy.baseUrl)])('a share made by $name', (way) => {
   const create = (wish: Wish = {}) => way.create(content, wish);
   const refused = async (policy: Record<string, unknown>): Promise<string> => create({ policy, bearer: session }).then(() => 'created', (error: Error) => error.message);
   const resolve = async ({ shareId }: Uploaded, bearer?: string) => call(`/api/share/${shareId}`, { bearer });
@@ -114,7 +120,8 @@ describe.each(waysIn(exchange))('a share made by $name', (way) => {
     const made = await create({ bearer: named.key, policy: { maxUses: 5 } });
     await call(made.downloadUrl);
     await must(target(made), { method: 'DELETE', bearer: named.key });
-    const events = await exchange.events(session, { targetId: made.id }, 3);
+    for (const eventType of ['transfer.fetched', 'transfer.deleted']) await exchange.events(session, { targetId: made.id, eventType });
+    const events = await exchange.events(session, { targetId: made.id });
     const types = events.map(({ eventType, targetType }) => `${String(eventType)} ${String(targetType)}`);
     expect(types).toEqual(expect.arrayContaining([`transfer.fetched ${way.type}`, `transfer.deleted ${way.type}`]));
     expect((await exchange.events(session, { shareId: made.shareId, eventType: 'share.created' }))[0]).toMatchObject({ actor: { type: 'agent', id: named.agentId }, agentId: named.agentId });

@@ -12,7 +12,7 @@ export interface SecondGateway {
 }
 
 /** `env` are the settings that the stack's own gateway was given beside the usual. */
-export async function startSecondGateway(stack: Stack, env: Record<string, string>): Promise<SecondGateway> {
+export async function startSecondGateway(stack: Pick<Stack, 'baseUrl' | 'natsUrl' | 'dataDir'>, env: Record<string, string>): Promise<SecondGateway> {
   const port = await findFreePort();
   const own = { HOST: '127.0.0.1', PORT: String(port), BASE_URL: stack.baseUrl, NATS_URL: stack.natsUrl, BLOB_ROOT: join(stack.dataDir, 'blobs'), AEX_EXIT_WITH_PARENT: '1' };
   const child = spawn(process.execPath, [join(root, 'services/gateway/main.ts')], { cwd: root, env: { ...process.env, ...own, ...env }, stdio: ['pipe', 'pipe', 'inherit'] });

@@ -1,6 +1,7 @@
 /** Every way to make a share, behind one function each: what comes after it is the same for all. */
-import type { Exchange, Uploaded } from './exchange.ts';
+import { exchangeAt, type Exchange, type Uploaded } from './exchange.ts';
 import { multipartLane } from './multipart-lane.ts';
+import { toldShare, tusLane } from './tus-lane.ts';
 
 /** The policy fields of a creation request, as JSON spells them. */
 export type PolicyFields = Record<string, unknown>;
@@ -61,6 +62,39 @@ export function waysIn(exchange: Exchange): WayIn[] {
     {
       name: 'the multipart lane under a plan', type: 'file',
       create: async (content, wish) => multipart(content, { bearer: wish.bearer }, (await planned(content, wish, 'multipart')).plan),
+    },
+  ];
+}
+
+/** Policy fields as forms and TUS metadata spell them: texts with underscores. */
+function textsOf(policy: PolicyFields = {}): Record<string, string> {
+  const asText = (value: unknown) => (Array.isArray(value) ? value.join(',') : typeof value === 'object' ? JSON.stringify(value) : String(value));
+  return Object.fromEntries(Object.entries(policy).map(([name, value]) => [name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`), asText(value)]));
+}
+
+/** The retired surfaces, at a gateway that has them switched on. */
+export function legacyWaysIn({ owner }: Exchange, gateway: () => string): WayIn[] {
+  return [
+    {
+      name: 'a form', type: 'file',
+      async create(content, { policy, bearer, key }) {
+        const form = new FormData();
+        form.append('file', new Blob([new Uint8Array(content)], { type: mimeType }), filename);
+        for (const [name, text] of Object.entries(textsOf(policy))) form.append(name, text);
+        return (await exchangeAt(gateway(), owner).must('/api/upload', { body: form, bearer, headers: keyHeader(key) })).json as Uploaded;
+      },
+    },
+    {
+      name: 'TUS', type: 'file',
+      async create(content, { policy, bearer, key }) {
+        const lane = tusLane(exchangeAt(gateway(), owner));
+        const { passcode, ...words } = textsOf(policy);
+        const headers = { ...keyHeader(key), ...(passcode !== undefined && { 'X-Share-Passcode': passcode }) };
+        const path = new URL(await lane.begin(content.length, { filename, filetype: mimeType, ...words }, { bearer, headers })).pathname;
+        // A repeated request finds its upload completed.
+        if ((await lane.head(path, { bearer })).offset === 0) await lane.patch(path, 0, content, { bearer });
+        return toldShare((await lane.head(path, { bearer })).headers);
+      },
     },
   ];
 }

@@ -70,8 +70,8 @@ function joinLabels(one: object, other: object): object {
 /** Throws a failure that names fields of a plan with the names that their sender used; `others` has those that are no policy fields. */
 export function respell(texts: Texts, others: Readonly<Record<string, string>>) {
   const names = new Map(Object.entries(known).map(([name, [field]]) => [field, name]));
-  for (const name of texts.keys()) names.set(known[name]![0], name);
   for (const [field, name] of Object.entries(others)) names.set(field, name);
+  for (const name of texts.keys()) names.set(known[name]![0], name);
   return (error: unknown): never => {
     if (!(error instanceof Failure) || !error.details.errors) throw error;
     const errors = error.details.errors.map(({ path, message }) => {
