@@ -3,9 +3,10 @@ import { constants } from 'node:fs';
 import { open, type FileHandle } from 'node:fs/promises';
 import type { Writable } from 'node:stream';
 import { fail } from '../errors.ts';
-import type { BlobReader, ByteRange, OpenBlob, Segment } from './blobs.ts';
+import type { BlobReader, OpenBlob, Segment } from './blobs.ts';
 import { pathOf, readFully } from './fs-files.ts';
 import type { MemoryBudget } from './memory-budget.ts';
+import { piecesOf, sizeOfAll } from './segments.ts';
 import { watchSink } from './watch-sink.ts';
 
 const idleMs = 60_000;
@@ -18,7 +19,8 @@ const heldFiles = 32;
 
 export function fsReader(root: string, budget: MemoryBudget): BlobReader {
   return {
-    async open({ segments }) {
+    async open({ driver, segments }) {
+      if (driver !== 'fs') throw new Error('the ticket is for another blob store');
       const keys = [...new Set(segments.map((segment) => segment.key))].slice(0, heldFiles);
       const held = await openAll(root, keys);
       return openBlob({ root, budget, segments, held });
@@ -54,7 +56,7 @@ interface Parts {
 function openBlob({ root, budget, segments, held }: Parts): OpenBlob {
   let closing: Promise<void> | undefined;
   return {
-    size: segments.reduce((sum, segment) => sum + segment.size, 0),
+    size: sizeOfAll(segments),
     async pipe(range, sink) {
       const leave = budget.enter();
       const sending = startSending(sink, budget);
@@ -80,19 +82,6 @@ async function sendBriefly(handle: FileHandle, piece: Segment, sending: Sending)
   } finally {
     await handle.close();
   }
-}
-
-/** The pieces of files that make up a range of the whole. */
-export function piecesOf(segments: readonly Segment[], { start, end }: ByteRange): Segment[] {
-  const pieces: Segment[] = [];
-  let at = 0;
-  for (const { key, offset, size } of segments) {
-    const from = Math.max(start - at, 0);
-    const to = Math.min(end - at, size);
-    if (from < to) pieces.push({ key, offset: offset + from, size: to - from });
-    at += size;
-  }
-  return pieces;
 }
 
 interface Sending {

@@ -1,29 +1,20 @@
 /** The writing half of the fs driver: gathers, writes and syncs, with at most one write under way while the next is gathered. */
-import { createHash, type Hash } from 'node:crypto';
 import { constants } from 'node:fs';
 import { open, type FileHandle } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import type { Readable } from 'node:stream';
-import { crc32 } from 'node:zlib';
-import type { WriteTicket, Written } from '../contracts/uploads.ts';
+import type { FsWriteTicket, Written } from '../contracts/uploads.ts';
 import { fail } from '../errors.ts';
-import type { BlobWriter, WriteOptions } from './blobs.ts';
+import { defaultIdleMs, type BlobWriter, type WriteOptions } from './blobs.ts';
 import { isAbsent, pathOf, syncFolder, writeFully } from './fs-files.ts';
 import { gather } from './gather.ts';
 import type { MemoryBudget } from './memory-budget.ts';
-
-const defaultIdleMs = 60_000;
-
-/** What is known of the bytes that came so far. */
-interface Tally {
-  size: number;
-  crc32: number;
-  readonly sha256: Hash | undefined;
-}
+import { startTally } from './tally.ts';
 
 export function fsWriter(root: string, budget: MemoryBudget): BlobWriter {
   return {
     async write(ticket, source, options) {
+      if (ticket.driver !== 'fs') throw new Error('the ticket is for another blob store');
       const path = pathOf(root, ticket.key);
       const leave = budget.enter();
       try {
@@ -50,17 +41,17 @@ function openPlace(path: string): Promise<FileHandle> {
   });
 }
 
-async function pour(source: Readable, handle: FileHandle, ticket: WriteTicket, options: WriteOptions, budget: MemoryBudget): Promise<Written> {
+async function pour(source: Readable, handle: FileHandle, ticket: FsWriteTicket, options: WriteOptions, budget: MemoryBudget): Promise<Written> {
   const limit = Math.min(ticket.maxBytes, options.maxBytes ?? Infinity);
-  const tally: Tally = { size: 0, crc32: 0, sha256: options.sha256 ? createHash('sha256') : undefined };
+  const tally = startTally(options);
   const gathering = gather(source, { batchBytes: budget.bufferSize, idleMs: options.idleMs ?? defaultIdleMs });
   let writing = Promise.resolve();
   try {
     for (let batch = await gathering.next(); batch; batch = await gathering.next()) {
-      const position = ticket.offset + tally.size;
-      count(tally, batch);
+      const position = ticket.offset + tally.size();
+      tally.count(batch);
       // Checked before the write: past the limit lies another part of the same file.
-      if (tally.size > limit) throw fail('payload_too_large');
+      if (tally.size() > limit) throw fail('payload_too_large');
       await writing;
       writing = writeFully(handle, batch, position);
       writing.catch(() => undefined);
@@ -71,13 +62,5 @@ async function pour(source: Readable, handle: FileHandle, ticket: WriteTicket, o
     await writing.catch(() => undefined);
   }
   await writing;
-  return { size: tally.size, crc32: tally.crc32, ...(tally.sha256 && { sha256: tally.sha256.digest('hex') }) };
-}
-
-function count(tally: Tally, batch: readonly Buffer[]): void {
-  for (const chunk of batch) {
-    tally.size += chunk.length;
-    tally.crc32 = crc32(chunk, tally.crc32);
-    tally.sha256?.update(chunk);
-  }
+  return tally.written();
 }

@@ -3,11 +3,19 @@ import { z } from 'zod';
 import { defineContracts } from '../contract.ts';
 import * as fields from './fields.ts';
 
+/** A piece of a stored blob. */
+const segment = z.strictObject({ key: z.string(), offset: z.int().min(0), size: z.int().min(0) });
+export type StoredSegment = z.output<typeof segment>;
+
 /** Where the gateway reads bytes: pieces in their order. */
-export const readTicket = z.strictObject({
-  driver: z.literal('fs'),
-  segments: z.array(z.strictObject({ key: z.string(), offset: z.int().min(0), size: z.int().min(0) })),
-});
+export const readTicket = z.discriminatedUnion('driver', [
+  z.strictObject({ driver: z.literal('fs'), segments: z.array(segment) }),
+  z.strictObject({
+    driver: z.literal('s3'),
+    segments: z.array(segment),
+    urls: z.record(z.string(), z.string()).describe('Presigned addresses of the first objects; they are good for a short time and for the gateway alone'),
+  }),
+]);
 export type ReadTicket = z.output<typeof readTicket>;
 
 export const transfers = defineContracts({

@@ -16,20 +16,29 @@ export const narrowing = z.strictObject({
   allowedAgentIds: fields.allowedAgentIds.optional(),
 });
 
+const place = { key: z.string(), maxBytes: z.int().min(0) };
+
 /** Where the gateway writes bytes, and how many at most. The driver decides what more it needs to know. */
-export const writeTicket = z.strictObject({
-  driver: z.literal('fs'),
-  key: z.string(),
-  offset: z.int().min(0),
-  maxBytes: z.int().min(0),
-});
+export const writeTicket = z.discriminatedUnion('driver', [
+  z.strictObject({ driver: z.literal('fs'), ...place, offset: z.int().min(0) }),
+  z.strictObject({
+    driver: z.literal('s3'),
+    ...place,
+    put: z.strictObject({ url: z.string(), size: z.int().min(0) }).optional().describe('Where bytes of a known length go; absent for a stream, which is cut into parts'),
+    partSize: z.int().min(1).describe('Bytes of the parts that a stream is cut into'),
+    touchMs: z.int().min(1).describe('How often the writer says that it is still writing'),
+  }),
+]);
 export type WriteTicket = z.output<typeof writeTicket>;
+export type FsWriteTicket = Extract<WriteTicket, { driver: 'fs' }>;
+export type S3WriteTicket = Extract<WriteTicket, { driver: 's3' }>;
 
 /** What the gateway saw while it wrote. */
 const written = z.strictObject({
   size: z.int().min(0),
   crc32: z.int().min(0),
   sha256: fields.sha256.optional(),
+  etag: z.string().optional().describe('What the object store calls the bytes'),
 });
 export type Written = z.output<typeof written>;
 

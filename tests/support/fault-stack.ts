@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import postgres from 'postgres';
 import { startStack, type Stack } from '../../deploy/local/stack.ts';
+import { blobSettings } from './object-store.ts';
 
 /** The full figures take an hour; the smaller ones are for every run. */
 export const isFull = process.env['AEX_FAULTS'] === 'full';
@@ -34,7 +35,7 @@ export async function startFaultStack(env: Environments = {}): Promise<{ stack: 
   const dataDir = await mkdtemp(join(tmpdir(), 'aex-fault-'));
   const crashes: string[] = [];
   const progress = (line: string) => { if (line.includes('ended by itself')) crashes.push(line); };
-  const merged = Object.fromEntries([...new Set([...Object.keys(soon), ...Object.keys(env)])].map((name) => [name, { ...soon[name], ...env[name] }]));
+  const merged = Object.fromEntries([...new Set([...Object.keys(soon), ...Object.keys(env)])].map((name) => [name, { ...soon[name], ...blobSettings()[name], ...env[name] }]));
   const stack = await startStack({ dataDir, port: 0, env: merged, progress });
   return {
     stack: Object.assign(stack, { crashes, query: queryOnce(stack.databaseUrl) }),

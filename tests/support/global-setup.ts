@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { TestProject } from 'vitest/node';
 import { startStack } from '../../deploy/local/stack.ts';
+import { blobSettings, provideObjectStore } from './object-store.ts';
 
 declare module 'vitest' {
   interface ProvidedContext {
@@ -19,7 +20,8 @@ const oneMachine = { gateway: { RATE_LIMITS: 'off' }, policy: { SIGN_IN_ADDRESS_
 
 export default async function setup(project: TestProject) {
   const dataDir = await mkdtemp(join(tmpdir(), 'aex-test-'));
-  const stack = await startStack({ dataDir, port: 0, env: oneMachine, progress: (line) => process.stdout.write(`${line}\n`) });
+  const stopStore = await provideObjectStore();
+  const stack = await startStack({ dataDir, port: 0, env: { ...oneMachine, ...blobSettings() }, progress: (line) => process.stdout.write(`${line}\n`) });
   // Tests of stores make scratch schemas on the same server; tests of requests use the same NATS.
   process.env['AEX_TEST_DATABASE_URL'] = stack.databaseUrl;
   process.env['AEX_TEST_NATS_URL'] = stack.natsUrl;
@@ -29,6 +31,7 @@ export default async function setup(project: TestProject) {
   project.provide('dataDir', dataDir);
   return async () => {
     await stack.stop();
+    await stopStore();
     await rm(dataDir, { recursive: true, force: true });
   };
 }

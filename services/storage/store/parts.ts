@@ -9,6 +9,8 @@ export interface Attempt {
   readonly key: string;
 }
 
+export type RecordedBytes = Written & { readonly sha256: string };
+
 export function partsStore(database: Database) {
   return {
     /**
@@ -37,7 +39,7 @@ export function partsStore(database: Database) {
      * the attempt was given up or was recorded before.
      * The upload's row is taken first, as in every statement that ends an upload: they wait for each other and never cross.
      */
-    async recordPart({ uploadId, partNumber, key }: Attempt, { size, crc32, sha256 }: Required<Written>): Promise<boolean> {
+    async recordPart({ uploadId, partNumber, key }: Attempt, { size, crc32, sha256 }: RecordedBytes): Promise<boolean> {
       const rows = await database.run((sql) => sql`
         with upload as (
           update uploads set parts_version = parts_version + 1

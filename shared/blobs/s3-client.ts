@@ -1,0 +1,61 @@
+/** The clients of an object store: with credentials, bounded in time, and with failures in our own words. */
+import { S3Client, S3ServiceException } from '@aws-sdk/client-s3';
+import { fail } from '../errors.ts';
+import { storeFailure } from './s3-http.ts';
+
+/** Where the object store is and who we are there. */
+export interface S3Place {
+  /** Absent for AWS itself. */
+  readonly endpoint?: string | undefined;
+  /** The endpoint as clients outside reach it, when that is another. */
+  readonly publicEndpoint?: string | undefined;
+  readonly region: string;
+  readonly bucket: string;
+  /** In front of every key. */
+  readonly prefix: string;
+  /** Absent: the usual places of the environment are looked at. */
+  readonly credentials?: { readonly accessKeyId: string; readonly secretAccessKey: string } | undefined;
+  readonly forcePathStyle: boolean;
+  /** Whether checksums beyond what the store requires are sent and checked. */
+  readonly checksums: 'when_required' | 'when_supported';
+}
+
+export interface S3Clients {
+  /** For requests of our own. */
+  readonly own: S3Client;
+  /** Signs for the gateway, and for clients outside. A checksum in a signed address would be one of no bytes, so neither has any. */
+  readonly signing: S3Client;
+  readonly publicSigning: S3Client;
+  close(): void;
+}
+
+const limits = { connectionTimeout: 3_000, requestTimeout: 10_000, throwOnRequestTimeout: true, socketTimeout: 10_000 };
+
+export function openClients({ endpoint, publicEndpoint = endpoint, region, credentials, forcePathStyle, checksums }: S3Place): S3Clients {
+  const client = (address: string | undefined, mode: S3Place['checksums']) => {
+    const checksum = mode === 'when_supported' ? 'WHEN_SUPPORTED' : 'WHEN_REQUIRED';
+    return new S3Client({
+      region, forcePathStyle, maxAttempts: 2, requestHandler: limits,
+      requestChecksumCalculation: checksum, responseChecksumValidation: checksum,
+      ...(address && { endpoint: address }), ...(credentials && { credentials }),
+    });
+  };
+  const clients = [client(endpoint, checksums), client(endpoint, 'when_required'), client(publicEndpoint, 'when_required')] as const;
+  return {
+    own: clients[0], signing: clients[1], publicSigning: clients[2],
+    close: () => { for (const each of clients) each.destroy(); },
+  };
+}
+
+/** Whether the store said that what was asked for is not there. */
+export function isGone(error: unknown): boolean {
+  return error instanceof S3ServiceException && error.$metadata.httpStatusCode === 404;
+}
+
+/** Turns what the client throws into what our callers know. An answer that only a wrong setting explains stays as it is, for the log. */
+export function clientFailure(error: unknown): unknown {
+  if (!(error instanceof S3ServiceException)) return storeFailure(error);
+  const { name, $metadata: { httpStatusCode: status = 500 } } = error;
+  const cause = new Error(`the object store answered ${status} (${name})`);
+  return fail(status >= 500 || status === 408 || status === 429 ? 'service_unavailable' : 'internal', {}, cause);
+}
