@@ -25,11 +25,11 @@ export interface ServiceSettings {
 
 // A person's own variables reach every service, but never these: each is for some services only, or tells
 // a service about a database, a secret or an address that is not of this stack.
-const owned = ['NATS_URL', 'AEX_SECRET', 'BASE_URL', 'DATABASE_URL', 'HOST', 'PORT', 'BLOB_DRIVER', 'BLOB_ROOT', 'FIRST_OWNER_EMAIL', 'FIRST_OWNER_PASSWORD'];
+const owned = ['NATS_URL', 'AEX_SECRET', 'BASE_URL', 'DATABASE_URL', 'HOST', 'PORT', 'BLOB_DRIVER', 'BLOB_ROOT', 'DIRECT_LANE', 'FIRST_OWNER_EMAIL', 'FIRST_OWNER_PASSWORD'];
 
 /** The whole environment of one service: the person's own, the contract's settings, then `extra`. */
 export function serviceEnvironment(name: string, settings: ServiceSettings, extra: Environment): NodeJS.ProcessEnv {
-  const inherited = Object.entries(process.env).filter(([key]) => !owned.includes(key));
+  const inherited = Object.entries(process.env).filter(([key]) => !owned.includes(key) && !key.startsWith('S3_'));
   return { ...Object.fromEntries(inherited), ...contractSettings(name, settings), AEX_EXIT_WITH_PARENT: '1', ...extra };
 }
 
@@ -38,10 +38,16 @@ function contractSettings(name: string, settings: ServiceSettings): Environment 
   const blobRoot = { BLOB_ROOT: join(settings.dataDir, 'blobs') };
   const own: Record<string, Environment> = {
     gateway: { HOST: settings.host, PORT: String(settings.port), ...blobRoot },
-    storage: { BLOB_DRIVER: 'fs', ...blobRoot },
-    policy: { FIRST_OWNER_EMAIL: settings.owner.email, FIRST_OWNER_PASSWORD: settings.owner.password },
+    storage: { ...storeSettings(), ...blobRoot },
+    policy: { DIRECT_LANE: process.env['DIRECT_LANE'] || (storeSettings()['BLOB_DRIVER'] === 's3' ? 'on' : 'off'), FIRST_OWNER_EMAIL: settings.owner.email, FIRST_OWNER_PASSWORD: settings.owner.password },
   };
   return { ...common, ...databaseSettings(name, settings), ...own[name] };
+}
+
+// A person may have the bytes in an object store. Its credentials are storage's alone.
+function storeSettings(): Environment {
+  const given = Object.entries(process.env).filter((entry): entry is [string, string] => entry[0].startsWith('S3_') && Boolean(entry[1]));
+  return { BLOB_DRIVER: process.env['BLOB_DRIVER'] || 'fs', ...Object.fromEntries(given) };
 }
 
 // The services that keep rows are also the ones that make and check tokens.

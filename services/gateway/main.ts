@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { isIP } from 'node:net';
 import { z } from 'zod';
-import { openFsBlobs } from '../../shared/blobs/fs.ts';
+import { openTickets } from '../../shared/blobs/tickets.ts';
 import { runService } from '../../shared/service.ts';
 import { baseUrlSettings, integerSetting } from '../../shared/settings.ts';
 import { buildApp } from './app.ts';
@@ -13,7 +13,8 @@ const settingsShape = {
   ...baseUrlSettings,
   HOST: z.string().default('127.0.0.1'),
   PORT: integerSetting({ min: 0, max: 65_535, default: 8787 }),
-  BLOB_ROOT: z.string(),
+  /** Where the fs driver's files are; tickets of an object store need none. */
+  BLOB_ROOT: z.string().optional(),
   TRUSTED_PROXIES: z
     .string()
     .transform((text) => text.split(',').map((range) => range.trim()))
@@ -35,7 +36,7 @@ await runService('gateway', settingsShape, async ({ settings, bus, log }) => {
   const uses = openUses(bus, log);
   const app = await buildApp({
     bus, log, uses, version,
-    blobs: openFsBlobs(settings.BLOB_ROOT),
+    blobs: openTickets({ root: settings.BLOB_ROOT, bus }),
     baseUrl: settings.BASE_URL,
     trustedProxies: settings.TRUSTED_PROXIES,
     rates: readRates(settings),

@@ -69,6 +69,7 @@ const settingsShape = {
   PART_SIZE_MIN_BYTES: integerSetting({ min: 1, max: 5 * GiB, default: 5 * MiB }),
   PART_SIZE_DEFAULT_BYTES: integerSetting({ min: 1, max: 5 * GiB, default: 16 * MiB }),
   PART_COUNT_MAX: integerSetting({ min: 1, max: 10_000, default: 10_000 }),
+  DIRECT_LANE: z.enum(['on', 'off'], 'must be on or off').default('off'),
   PLAN_TTL_SECONDS: integerSetting({ min: 1, max: 86_400, default: 3_600 }),
   GRANT_TTL_SECONDS: integerSetting({ min: 1, max: 300, default: 120 }),
   ACCESS_TOKEN_TTL_SECONDS: integerSetting({ min: 30, max: 3_600, default: 900 }),
@@ -90,6 +91,7 @@ const settingsShape = {
 type Settings = z.output<z.ZodObject<typeof settingsShape>>;
 
 await runService('policy', settingsShape, async ({ settings, bus, log }) => {
+  checkDirect(settings);
   const oidc = makeOidc(settings);
   const database = openDatabase(settings.DATABASE_URL, settings.DATABASE_POOL, log);
   await database.migrate(new URL('./store/migrations/', import.meta.url));
@@ -157,6 +159,11 @@ await runService('policy', settingsShape, async ({ settings, bus, log }) => {
   };
 });
 
+/** Parts of the direct lane go straight to an object store, which takes none that are smaller. */
+function checkDirect({ DIRECT_LANE: lane, PART_SIZE_MIN_BYTES: smallest }: Settings): void {
+  if (lane === 'on' && smallest < 5 * MiB) throw new SettingsError('Bad settings: PART_SIZE_MIN_BYTES must be at least 5242880 when DIRECT_LANE is on.');
+}
+
 function makeDeps(settings: Settings, { database, ...parts }: Pick<Deps, 'bus' | 'publish'> & { database: Database }): Deps {
   const secrets = settings.AEX_SECRET;
   return {
@@ -187,6 +194,7 @@ function makeDeps(settings: Settings, { database, ...parts }: Pick<Deps, 'bus' |
         partSizeMax: 5 * GiB,
         maxParts: settings.PART_COUNT_MAX,
         maxParallelParts: 6,
+        direct: settings.DIRECT_LANE === 'on',
       },
       planTtl: settings.PLAN_TTL_SECONDS,
       grantTtl: settings.GRANT_TTL_SECONDS,

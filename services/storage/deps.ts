@@ -4,6 +4,7 @@ import type { Clock } from '../../shared/clock.ts';
 import type { Bus } from '../../shared/rpc.ts';
 import type { PlanKey } from '../../shared/tokens.ts';
 import type { Digests } from './digests.ts';
+import type { Joined } from './joined.ts';
 import type { Settled } from './settled.ts';
 import type { Store } from './store/store.ts';
 
@@ -13,6 +14,7 @@ export interface Deps {
   readonly bus: Pick<Bus, 'call'>;
   readonly clock: Clock;
   readonly digests: Digests;
+  readonly joined: Joined;
   readonly settled: Settled;
   readonly keys: {
     readonly deleteToken: readonly Buffer[];

@@ -1,6 +1,7 @@
 /** Digests of whole uploads. Requests that want the same one at the same time share the reading. */
 import type { BlobStore, Segment } from '../../shared/blobs/blobs.ts';
 import type { Upload } from './domain/upload.ts';
+import { makeJoined } from './joined.ts';
 
 export interface Digests {
   /** SHA-256 of an upload's bytes as of its parts' version. */
@@ -8,15 +9,8 @@ export interface Digests {
 }
 
 export function makeDigests(blobs: Pick<BlobStore, 'hash'>): Digests {
-  const underWay = new Map<string, Promise<string>>();
+  const joined = makeJoined();
   return {
-    compute({ id, partsVersion }, segments) {
-      const name = `${id}:${partsVersion}`;
-      const joined = underWay.get(name);
-      if (joined) return joined;
-      const digest = blobs.hash(segments).finally(() => underWay.delete(name));
-      underWay.set(name, digest);
-      return digest;
-    },
+    compute: ({ id, partsVersion }, segments) => joined(`${id}:${partsVersion}`, () => blobs.hash(segments)),
   };
 }

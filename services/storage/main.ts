@@ -1,6 +1,5 @@
 /** The storage service: transfers, uploads and parts, and the bytes behind them. It never decides who may fetch. */
-import { z } from 'zod';
-import { openFsBlobs } from '../../shared/blobs/fs.ts';
+import type { z } from 'zod';
 import { systemClock } from '../../shared/clock.ts';
 import { storageContracts } from '../../shared/contracts/all.ts';
 import { healthOf } from '../../shared/contracts/health.ts';
@@ -12,21 +11,25 @@ import { runService } from '../../shared/service.ts';
 import { baseUrlSettings, databaseSettings, integerSetting, secretSettings } from '../../shared/settings.ts';
 import { startSweeper } from '../../shared/sweeper.ts';
 import { deriveKeys, derivePlanKeys } from '../../shared/tokens.ts';
+import { blobSettings, openBlobs } from './blob-settings.ts';
 import type { Deps } from './deps.ts';
 import { makeDigests } from './digests.ts';
 import { abandonBlob } from './handlers/abandon-blob.ts';
 import { abortUpload } from './handlers/abort-upload.ts';
 import { completeUpload } from './handlers/complete-upload.ts';
 import { deleteTransfer } from './handlers/delete-transfer.ts';
+import { signDirectParts } from './handlers/direct-lane.ts';
 import { finishPart } from './handlers/finish-part.ts';
 import { finishSingle } from './handlers/finish-single.ts';
 import { initUpload } from './handlers/init-upload.ts';
+import { sealBlob, signRead, signWrite, touchBlob } from './handlers/object-store.ts';
 import { openPart } from './handlers/open-part.ts';
 import { openSingle } from './handlers/open-single.ts';
 import { openTransfer } from './handlers/open-transfer.ts';
 import { keepTransfer } from './handlers/keep-transfer.ts';
 import { readUploadStatus } from './handlers/read-upload-status.ts';
 import { storeSmall } from './handlers/store-small.ts';
+import { makeJoined } from './joined.ts';
 import { makeSettled } from './settled.ts';
 import { openStore } from './store/store.ts';
 import { recordSettled, sweepSteps } from './sweeper.ts';
@@ -37,8 +40,7 @@ const settingsShape = {
   ...databaseSettings,
   ...secretSettings,
   ...baseUrlSettings,
-  BLOB_DRIVER: z.literal('fs', 'must be fs').default('fs'),
-  BLOB_ROOT: z.string().startsWith('/', 'must be an absolute path'),
+  ...blobSettings,
   UPLOAD_TTL_SECONDS: integerSetting({ min: 1, max: 30 * day, default: day }),
   SWEEP_SECONDS: integerSetting({ min: 1, max: 3_600, default: 5 }),
   SETTLE_AFTER_SECONDS: integerSetting({ min: 1, max: 3_600, default: 10 }),
@@ -68,9 +70,14 @@ await runService('storage', settingsShape, async ({ settings, bus, log }) => {
       initUpload: initUpload(deps),
       openPart: openPart(deps),
       finishPart: finishPart(deps),
+      signDirectParts: signDirectParts(deps),
       completeUpload: completeUpload(deps),
       abortUpload: abortUpload(deps),
       readUploadStatus: readUploadStatus(deps),
+      touchBlob: touchBlob(deps),
+      signWrite: signWrite(deps),
+      sealBlob: sealBlob(deps),
+      signRead: signRead(deps),
       openTransfer: openTransfer(deps),
       deleteTransfer: deleteTransfer(deps),
       keepTransfer: keepTransfer(deps),
@@ -93,13 +100,14 @@ await runService('storage', settingsShape, async ({ settings, bus, log }) => {
 });
 
 function makeDeps(settings: Settings, database: Database, bus: Bus): Deps {
-  const blobs = openFsBlobs(settings.BLOB_ROOT);
+  const blobs = openBlobs(settings, settings.BLOB_IDLE_SECONDS);
   return {
     store: openStore(database),
     blobs,
     bus,
     clock: systemClock,
     digests: makeDigests(blobs),
+    joined: makeJoined(),
     settled: makeSettled(),
     keys: {
       deleteToken: deriveKeys(settings.AEX_SECRET, 'delete token'),

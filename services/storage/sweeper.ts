@@ -6,10 +6,13 @@ import type { CallContext } from '../../shared/rpc.ts';
 import type { SweepSteps } from '../../shared/sweeper.ts';
 import type { Deps } from './deps.ts';
 import { createShare } from './handlers/release-transfer.ts';
+import { sealUpload } from './handlers/seal-upload.ts';
 
 /** Rows a statement takes at most, and statements a step makes at most before the next step has its turn. */
 const batchSize = 500;
 const maxBatches = 40;
+/** Seconds: a fetch holds a file open, but comes to an object only when it reads it. */
+const objectGrace = 5;
 /** Calls to policy, or looks at files, under way at once. */
 const width = 16;
 
@@ -20,6 +23,7 @@ export function sweepSteps(deps: Deps): SweepSteps {
   return {
     recordSettled: () => recordSettled(deps),
     expireUploads: () => untilDone(() => store.expireUploads(event('upload.expired'), batchSize)),
+    sealUploads: () => sealUploads(deps),
     expireTransfers: () => untilDone(() => store.expireTransfers(event('transfer.expired'), batchSize)),
     createShares: () => createShares(deps),
     endShares: () => endShares(deps),
@@ -65,6 +69,20 @@ async function createShares({ store, bus, limits }: Deps): Promise<void> {
   });
 }
 
+/** Promise: no upload stays half put together in the object store, whatever crashed in between. */
+async function sealUploads(deps: Deps): Promise<void> {
+  const { store, limits } = deps;
+  const ids = await store.findAssembling(limits.settleAfter, batchSize);
+  await inGroups(ids, async (group) => {
+    const results = await Promise.allSettled(group.map(async (id) => {
+      const upload = await store.findUploadWithParts(id);
+      if (upload?.state === 'assembling') await sealUpload(deps, upload, upload.parts);
+    }));
+    const failed = group.filter((_id, index) => results[index]!.status === 'rejected');
+    if (failed.length > 0) await store.assembleLater(failed);
+  });
+}
+
 /** Promise: no deleted transfer keeps a live share. */
 async function endShares({ store, bus, limits }: Deps): Promise<void> {
   const targetIds = await store.findUnended(limits.settleAfter, batchSize);
@@ -88,7 +106,7 @@ async function giveUpUnfinished({ store, blobs, limits, clock }: Deps): Promise<
 
 /** Removes files and remembers them for a while: a ticket handed out just before may still make one again. */
 async function removeGarbage({ store, blobs }: Deps): Promise<number> {
-  const keys = await store.findGarbage(batchSize);
+  const keys = await store.findGarbage(batchSize, blobs.objects ? objectGrace : 0);
   await inGroups(keys, async (group) => {
     await Promise.all(group.map((key) => blobs.remove(key)));
     await store.markRemoved(group);

@@ -6,7 +6,7 @@ import { planHeader, transferFields } from './plans.ts';
 
 const plan = z.string().max(65_536);
 const partNumber = z.int().min(1).max(10_000);
-const etag = z.string().regex(/^[0-9a-f]{32}$/, 'must be the etag that the part was answered with');
+const etag = z.string().regex(/^"?[\w+/=-]{16,128}"?$/, 'must be the etag that the part was answered with');
 const uploadState = z.enum(['initialized', 'completing', 'completed', 'aborted', 'expired']);
 
 /** How a client narrows its plan when it uses the single lane. */
@@ -41,6 +41,10 @@ const written = z.strictObject({
   etag: z.string().optional().describe('What the object store calls the bytes'),
 });
 export type Written = z.output<typeof written>;
+
+/** Where a client sends a part by itself, and exactly how many bytes. */
+const directPart = z.strictObject({ partNumber, url: z.string(), headers: z.record(z.string(), z.string()).describe('To be sent with the bytes'), size: z.int() });
+const directParts = { parts: z.array(directPart), expiresAt: fields.dateTime.describe('Until when the addresses are good') };
 
 const planned = { plan: plan.optional() };
 const planInHeader = { plan: planHeader };
@@ -97,6 +101,8 @@ export const uploads = defineContracts({
       partCount: z.int(),
       maxParallelParts: z.int(),
       expiresAt: fields.dateTime,
+      direct: z.strictObject({ ...directParts, next: partNumber.optional().describe('The first part without an address here') }).optional()
+        .describe('Under a plan for the direct lane: each part is sent to its address by PUT'),
     }),
     errors: ['plan_expired', 'plan_mismatch', 'plan_widened', 'plan_already_used', 'payload_too_large', 'group_not_found', 'digest_mismatch', 'idempotency_key_reused', 'agent_auth_required', 'invalid_agent_credential', 'invalid_owner_credential', 'forbidden_origin'],
   },
@@ -116,6 +122,15 @@ export const uploads = defineContracts({
     input: z.strictObject({ uploadId: fields.uploadId, partNumber, key: z.string(), written }),
     output: z.strictObject({ uploadId: fields.uploadId, partNumber, size: z.int(), etag, sha256: fields.sha256 }),
     errors: [...uploadErrors, 'upload_state_conflict', 'upload_expired', 'part_size_mismatch', 'digest_mismatch'],
+  },
+  signDirectParts: {
+    service: 'storage',
+    summary: 'Direct lane: more addresses of parts, or fresh ones',
+    accepts: ['owner_session', 'agent_key'],
+    http: { method: 'POST', path: '/api/upload/multipart/direct-urls', status: 200, headers: planInHeader, rate: 'bytes' },
+    input: z.strictObject({ uploadId: fields.uploadId, partNumbers: z.array(partNumber).min(1).max(100), ...planned }),
+    output: z.strictObject({ uploadId: fields.uploadId, ...directParts }),
+    errors: [...uploadErrors, 'upload_state_conflict', 'upload_expired'],
   },
   completeUpload: {
     service: 'storage',

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { chooseRoute } from './geometry.ts';
 
 const MiB = 1_024 ** 2;
-const bounds = { maxBytes: 10 * 1_024 * MiB, partSizeMin: 5 * MiB, partSizeDefault: 16 * MiB, partSizeMax: 5 * 1_024 * MiB, maxParts: 10_000, maxParallelParts: 6 };
+const bounds = { maxBytes: 10 * 1_024 * MiB, partSizeMin: 5 * MiB, partSizeDefault: 16 * MiB, partSizeMax: 5 * 1_024 * MiB, maxParts: 10_000, maxParallelParts: 6, direct: false };
 const route = (wanted: Parameters<typeof chooseRoute>[0]) => chooseRoute(wanted, bounds);
 
 describe('the route of a planned transfer', () => {
@@ -27,6 +27,13 @@ describe('the route of a planned transfer', () => {
 
   test('without an object store the direct lane falls back to multipart', () => {
     expect(route({ lane: 'direct', size: 10 }).lane).toBe('multipart');
+  });
+
+  test('with one it is taken when it is asked for, and falls back to multipart', () => {
+    const reached = { ...bounds, direct: true };
+    expect(chooseRoute({ lane: 'direct', size: 10 }, reached)).toMatchObject({ lane: 'direct', fallback: [{ lane: 'multipart' }], geometry: { partCount: 1 } });
+    expect(chooseRoute({ size: 100 * MiB }, reached).lane).toBe('multipart');
+    expect(() => chooseRoute({ lane: 'direct' }, reached)).toThrow(/size/);
   });
 
   test('bad wishes name their field', () => {

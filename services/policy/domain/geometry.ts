@@ -12,6 +12,8 @@ export interface TransferBounds {
   readonly partSizeMax: number;
   readonly maxParts: number;
   readonly maxParallelParts: number;
+  /** Whether clients can reach the object store. */
+  readonly direct: boolean;
 }
 
 export interface Wanted {
@@ -40,9 +42,9 @@ export function chooseRoute(wanted: Wanted, bounds: TransferBounds): Route {
   if (size !== undefined && size > bounds.maxBytes) {
     throw fail('payload_too_large', { detail: `size: must be at most ${bounds.maxBytes} bytes`, errors: [{ path: 'size', message: `must be at most ${bounds.maxBytes} bytes` }] });
   }
-  const asked = wanted.lane === 'direct' ? 'multipart' : wanted.lane;
+  const asked = wanted.lane === 'direct' && !bounds.direct ? 'multipart' : wanted.lane;
   const lane = asked ?? (size === undefined || size <= singleUpTo ? 'single' : 'multipart');
-  if (lane === 'multipart' && size === undefined) throw failField('size', 'is required for the multipart lane');
+  if (lane !== 'single' && size === undefined) throw failField('size', `is required for the ${lane} lane`);
   const partSize = choosePartSize(wanted, bounds);
   return {
     lane,
@@ -66,5 +68,6 @@ function choosePartSize({ size, partSize }: Wanted, bounds: TransferBounds): num
 
 function fallbackOf(lane: Lane, size: number | undefined): Route['fallback'] {
   if (lane === 'single') return size === undefined ? [] : [{ lane: 'multipart', when: 'one long request does not get through' }];
+  if (lane === 'direct') return [{ lane: 'multipart', when: 'the object store cannot be reached' }];
   return [{ lane: 'single', when: 'the parts cannot be sent one by one' }];
 }

@@ -20,7 +20,7 @@ export function transferStored(occasion: Occasion, transfer: NewTransfer): Domai
   return senderEvent(occasion, transfer, { eventType: 'transfer.stored', targetType: kind, targetId: id, shareId, data: { size, lane } });
 }
 
-export function uploadEvent(occasion: Occasion, eventType: 'upload.initialized' | 'upload.completed' | 'upload.aborted', upload: Pick<Upload, 'id' | 'transferId' | 'shareId' | 'size' | 'ownerId' | 'agentId'>): DomainEvent {
-  const { id: uploadId, transferId, shareId, size } = upload;
-  return senderEvent(occasion, upload, { eventType, targetType: 'file', targetId: transferId, shareId, data: { uploadId, size, lane: 'multipart' } });
+export function uploadEvent(occasion: Occasion, eventType: 'upload.initialized' | 'upload.completed' | 'upload.aborted', upload: Pick<Upload, 'id' | 'lane' | 'transferId' | 'shareId' | 'size' | 'ownerId' | 'agentId'>): DomainEvent {
+  const { id: uploadId, transferId, shareId, size, lane } = upload;
+  return senderEvent(occasion, upload, { eventType, targetType: 'file', targetId: transferId, shareId, data: { uploadId, size, lane } });
 }

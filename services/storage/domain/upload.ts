@@ -3,11 +3,12 @@ import type { Segment } from '../../../shared/blobs/blobs.ts';
 import { fail, failField, type FieldError } from '../../../shared/errors.ts';
 import type { NewTransfer } from './transfer.ts';
 
-export const uploadStates = ['initialized', 'completing', 'completed', 'aborted', 'expired'] as const;
+export const uploadStates = ['initialized', 'assembling', 'completing', 'completed', 'aborted', 'expired'] as const;
 export type UploadState = (typeof uploadStates)[number];
 
 export interface Upload extends Omit<NewTransfer, 'id' | 'kind' | 'lane' | 'crc32'> {
   readonly id: string;
+  readonly lane: 'multipart' | 'direct';
   readonly transferId: string;
   /** Whether every request of this upload must carry its plan. */
   readonly planBound: boolean;
@@ -16,6 +17,10 @@ export interface Upload extends Omit<NewTransfer, 'id' | 'kind' | 'lane' | 'crc3
   readonly maxParallelParts: number;
   /** The file in which every part has its place. */
   readonly mainKey: string;
+  /** The session of the object store in which the main file is put together. */
+  readonly session: string | null;
+  /** Whether the store has done so: parts that come after it have files of their own. */
+  readonly sealed: boolean;
   /** `expired` from its expiry on, swept or not. */
   readonly state: UploadState;
   /** Grows with every recorded part. */
@@ -28,18 +33,28 @@ export interface Part {
   readonly partNumber: number;
   readonly key: string;
   readonly size: number;
-  readonly sha256: string;
+  /** Absent of a part that we have not seen: it went straight to the object store. */
+  readonly sha256: string | null;
+  /** What the object store calls it. */
+  readonly etag: string | null;
+  /** Where it begins in the main file, once the object store has put that together. */
+  readonly place: number | null;
 }
 
 /** The etag that a part is answered with. */
-export function etagOf(part: Pick<Part, 'sha256'>): string {
-  return part.sha256.slice(0, 32);
+export function etagOf({ sha256, etag }: Pick<Part, 'sha256' | 'etag'>): string {
+  return sha256?.slice(0, 32) ?? etag ?? '';
+}
+
+/** The state as the interface names it. */
+export function shownState(state: UploadState): Exclude<UploadState, 'assembling'> {
+  return state === 'assembling' ? 'completing' : state;
 }
 
 /** Checks that parts may still come. */
 export function checkOpen({ state }: Pick<Upload, 'state'>): void {
   if (state === 'expired') throw fail('upload_expired');
-  if (state !== 'initialized') throw fail('upload_state_conflict', { detail: `The upload is ${state}.` });
+  if (state !== 'initialized') throw fail('upload_state_conflict', { detail: `The upload is ${shownState(state)}.` });
 }
 
 type Geometry = Pick<Upload, 'size' | 'partSize' | 'partCount'>;
@@ -51,8 +66,8 @@ export function sizeOfPart({ size, partSize, partCount }: Geometry, partNumber: 
 }
 
 /** Where in its file an attempt at a part is written: at its place in the main file, or at the start of a file of its own. */
-export function offsetOfPart({ mainKey, partSize }: Pick<Upload, 'mainKey' | 'partSize'>, part: Pick<Part, 'key' | 'partNumber'>): number {
-  return part.key === mainKey ? (part.partNumber - 1) * partSize : 0;
+export function offsetOfPart({ mainKey, partSize }: Pick<Upload, 'mainKey' | 'partSize'>, part: Pick<Part, 'key' | 'partNumber'> & Partial<Pick<Part, 'place'>>): number {
+  return part.key === mainKey ? part.place ?? (part.partNumber - 1) * partSize : 0;
 }
 
 /**
@@ -80,10 +95,28 @@ function wrongParts({ partCount }: Geometry, stored: ReadonlyMap<number, Part>, 
   const named = new Map(listed.map((part) => [part.partNumber, part]));
   const wrong = listed.flatMap(({ partNumber, etag }, index) => {
     const part = stored.get(partNumber);
-    return part && etagOf(part) === etag ? [] : [{ path: `parts.${index}`, message: `part ${partNumber} is not stored with this etag` }];
+    return part && etagOf(part) === etag.replaceAll('"', '') ? [] : [{ path: `parts.${index}`, message: `part ${partNumber} is not stored with this etag` }];
   });
   if (named.size === partCount && listed.length === partCount) return wrong;
   return [...wrong, { path: 'parts', message: `must name each of the ${partCount} parts once` }];
+}
+
+/** What a session of an object store takes: parts of this size and more, the last one excepted. */
+const smallestSessionPart = 5 * 1_024 ** 2;
+
+/** Whether the parts go into a session of an object store; otherwise each is an object of its own. */
+export function fitsSession({ partSize, partCount, lane }: Pick<Upload, 'partSize' | 'partCount' | 'lane'>): boolean {
+  return lane === 'direct' || (partCount > 1 && partSize >= smallestSessionPart);
+}
+
+/** The parts that a session makes one object of, in their order, each with its place in that object. What was sent a second time is not among them. */
+export function partsInSession({ mainKey }: Pick<Upload, 'mainKey'>, parts: readonly Part[]): { partNumber: number; size: number; etag: string; place: number }[] {
+  let place = 0;
+  return parts.filter(({ key }) => key === mainKey).sort((a, b) => a.partNumber - b.partNumber).map(({ partNumber, size, etag }) => {
+    const part = { partNumber, size, etag: etag ?? '', place };
+    place += size;
+    return part;
+  });
 }
 
 /** The pieces of files that hold the whole, in order, neighbours in one file as one piece. */

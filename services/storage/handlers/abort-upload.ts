@@ -4,6 +4,7 @@ import type { uploads } from '../../../shared/contracts/uploads.ts';
 import { fail } from '../../../shared/errors.ts';
 import type { Deps } from '../deps.ts';
 import { uploadEvent } from '../domain/sender-event.ts';
+import { shownState } from '../domain/upload.ts';
 import { sentUpload } from './sent-upload.ts';
 
 export const abortUpload = (deps: Deps): Handler<typeof uploads.abortUpload> =>
@@ -13,6 +14,6 @@ export const abortUpload = (deps: Deps): Handler<typeof uploads.abortUpload> =>
     const aborted = await store.abortUpload(upload.id, uploadEvent({ context, now: clock() }, 'upload.aborted', upload));
     const state = aborted ? 'aborted' : (await store.findUpload(upload.id))?.state ?? upload.state;
     // An expired upload is gone as its sender wants it.
-    if (state !== 'aborted' && state !== 'expired') throw fail('upload_state_conflict', { detail: `The upload is ${state}.` });
+    if (state !== 'aborted' && state !== 'expired') throw fail('upload_state_conflict', { detail: `The upload is ${shownState(state)}.` });
     return { uploadId: upload.id, state };
   };

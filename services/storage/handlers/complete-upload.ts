@@ -11,12 +11,13 @@ import { checkOpen, checkParts, segmentsOf, type Upload } from '../domain/upload
 import type { UploadWithParts } from '../store/uploads.ts';
 import { claimOperation } from './claim-operation.ts';
 import { releaseTransfer } from './release-transfer.ts';
+import { isUnsealed, partsOf, sealUpload } from './seal-upload.ts';
 import { sentUpload } from './sent-upload.ts';
 
 type Input = InputOf<typeof uploads.completeUpload>;
 
 /** So often a part that arrives meanwhile may make the completion begin again. */
-const maxTries = 3;
+const maxTries = 5;
 
 export const completeUpload = (deps: Deps): Handler<typeof uploads.completeUpload> =>
   async function completeUpload(input, context) {
@@ -40,8 +41,8 @@ async function completeOnce(deps: Deps, first: UploadWithParts, input: Input, co
   let upload: UploadWithParts | undefined = first;
   for (let tries = 0; upload && tries < maxTries; tries += 1) {
     if (upload.state === 'completing' || upload.state === 'completed') return transferMade(deps, upload);
-    checkOpen(upload);
-    const transfer = await tryToComplete(deps, upload, input, context);
+    if (upload.state !== 'assembling') checkOpen(upload);
+    const transfer = isUnsealed(deps, upload) ? await prepare(deps, upload, input) : await tryToComplete(deps, upload, input, context);
     if (transfer) return transfer;
     upload = await deps.store.findUploadWithParts(upload.id);
   }
@@ -53,6 +54,13 @@ async function transferMade({ store }: Deps, { transferId }: Upload): Promise<Tr
   const transfer = await store.findTransfer(transferId);
   if (!transfer) throw fail('multipart_upload_not_found');
   return transfer;
+}
+
+/** The object store puts the parts together; the upload is read again after it. */
+async function prepare(deps: Deps, upload: UploadWithParts, input: Input): Promise<undefined> {
+  const parts = await partsOf(deps, upload);
+  checkParts(upload, parts, input.parts);
+  await sealUpload(deps, upload, parts);
 }
 
 /** Undefined when the upload changed since it was read. */
@@ -69,7 +77,7 @@ async function tryToComplete({ store, digests, clock }: Deps, upload: UploadWith
 /** Promise: an upload whose bytes do not have the promised digest is not completed, and stays as it was. Answers the digest if it is known. */
 async function checkPromisedDigest(digests: Deps['digests'], upload: UploadWithParts, segments: readonly Segment[], given: string | undefined): Promise<string | null> {
   const promised = [upload.sha256, given].filter((digest) => typeof digest === 'string');
-  const only = upload.partCount === 1 ? upload.parts[0]!.sha256 : undefined;
+  const only = upload.partCount === 1 ? upload.parts[0]!.sha256 ?? undefined : undefined;
   if (promised.length === 0) return only ?? null;
   const actual = only ?? (await digests.compute(upload, segments));
   if (promised.some((digest) => digest !== actual)) throw fail('digest_mismatch', { detail: 'The parts together do not have the promised SHA-256. The upload is as it was.' });
@@ -77,6 +85,6 @@ async function checkPromisedDigest(digests: Deps['digests'], upload: UploadWithP
 }
 
 function transferOf(upload: Upload, sha256: string | null): NewTransfer {
-  const { transferId, shareId, planId, ownerId, agentId, filename, mimeType, size, release } = upload;
-  return { id: transferId, shareId, planId, ownerId, agentId, kind: 'file', lane: 'multipart', filename, mimeType, size, crc32: null, sha256, release };
+  const { transferId, shareId, planId, ownerId, agentId, lane, filename, mimeType, size, release } = upload;
+  return { id: transferId, shareId, planId, ownerId, agentId, kind: 'file', lane, filename, mimeType, size, crc32: null, sha256, release };
 }

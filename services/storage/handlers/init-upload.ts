@@ -12,8 +12,10 @@ import { uploadEvent } from '../domain/sender-event.ts';
 import type { Upload } from '../domain/upload.ts';
 import type { NewUpload } from '../store/uploads.ts';
 import { claimOperation } from './claim-operation.ts';
+import { directAnswer } from './direct-lane.ts';
 import { readPlan } from './read-plan.ts';
 import { ownContext } from './release-transfer.ts';
+import { sessionOf } from './sessions.ts';
 
 type Input = InputOf<typeof uploads.initUpload>;
 
@@ -34,14 +36,14 @@ export const initUpload = (deps: Deps): Handler<typeof uploads.initUpload> =>
     const request = requestOf(input, own?.planId, { context, keys });
     if (request.operationHash) await claimOperation(deps, { scope: request.operationHash, requestDigest: request.digest });
     const begun = await findBegun(deps, request);
-    if (begun) return answerOf(begun);
+    if (begun) return answerOf(deps, begun);
 
     if (own) checkPlanned(own, input, clock());
     const claims = own ? await withPasscode(deps, { claims: own, input }, context) : await planFor(deps, input, context);
     checkLane(claims, 'multipart');
     const upload = uploadFor(claims, input, request, deps);
     const stored = await deps.store.initUpload(upload, uploadEvent({ context, now: clock() }, 'upload.initialized', upload));
-    return answerOf(stored ?? (await begunMeanwhile(deps, request)));
+    return answerOf(deps, stored ?? (await begunMeanwhile(deps, request)));
   };
 
 function requestOf({ plan: _plan, passcode, ...asked }: Input, planId: string | undefined, { context, keys }: { context: HandlerContext; keys: Deps['keys'] }): Request {
@@ -90,7 +92,7 @@ async function withPasscode({ bus }: Deps, { claims, input }: { claims: PlanClai
   return { ...claims, release: { ...claims.release, passcodeHash } };
 }
 
-function uploadFor(claims: PlanClaims, input: Input, request: Request, { limits }: Deps): NewUpload {
+function uploadFor(claims: PlanClaims, input: Input, request: Request, { limits, blobs }: Deps): NewUpload {
   const { planId, transferId, shareId, creator, filename, mimeType, geometry } = claims;
   const release = narrow(claims, input);
   const partCount = Math.ceil(input.size / geometry.partSize);
@@ -99,11 +101,18 @@ function uploadFor(claims: PlanClaims, input: Input, request: Request, { limits 
     id: newId('upload'), transferId, shareId, planId, planBound: request.planId !== undefined, ...creator, filename, mimeType,
     size: input.size, sha256: claims.sha256 ?? input.sha256 ?? null, release,
     partSize: geometry.partSize, partCount, maxParallelParts: geometry.maxParallelParts, mainKey: randomText(),
+    lane: claims.lane === 'direct' && blobs.objects ? 'direct' : 'multipart',
     operationHash: request.operationHash, requestDigest: request.digest, ttl: limits.uploadTtl,
   };
 }
 
-/** The first answer, as it was when the upload began. */
-function answerOf({ id, transferId, partSize, partCount, maxParallelParts, expiresAt }: Upload) {
-  return { uploadId: id, transferId, state: 'initialized' as const, partSize, partCount, maxParallelParts, expiresAt: expiresAt.toISOString() };
+/** The first answer, as it was when the upload began. Addresses of the direct lane are fresh ones. */
+async function answerOf(deps: Deps, upload: Upload) {
+  const { id, transferId, partSize, partCount, maxParallelParts, expiresAt } = upload;
+  // So that an object store that is away is told of now, not when the first part has been sent.
+  if (upload.state === 'initialized') await sessionOf(deps, upload);
+  return {
+    uploadId: id, transferId, state: 'initialized' as const, partSize, partCount, maxParallelParts, expiresAt: expiresAt.toISOString(),
+    ...await directAnswer(deps, upload),
+  };
 }

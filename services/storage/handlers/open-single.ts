@@ -15,6 +15,6 @@ export const openSingle = (deps: Deps): Handler<typeof uploads.openSingle> =>
     // A plan that made a transfer by this lane is let through: its bytes decide whether this is the same request again.
     const key = randomText();
     if (!(await store.beginBlob(key, claims.planId, limits.blobIdle))) throw fail('plan_already_used');
-    const ticket = await blobs.ticketToWrite({ key, offset: 0, maxBytes: input.size ?? bytesAllowed(claims) });
+    const ticket = await blobs.ticketToWrite({ key, offset: 0, maxBytes: input.size ?? bytesAllowed(claims), size: input.size });
     return { ticket, sha256Wanted: claims.sha256 !== undefined };
   };

@@ -4,7 +4,7 @@ import type { transfers } from '../../../shared/contracts/transfers.ts';
 import { fail } from '../../../shared/errors.ts';
 import type { Deps } from '../deps.ts';
 
-export const openTransfer = ({ store }: Deps): Handler<typeof transfers.openTransfer> =>
+export const openTransfer = ({ store, blobs }: Deps): Handler<typeof transfers.openTransfer> =>
   async function openTransfer({ id, metadataOnly }) {
     const transfer = await store.openTransfer(id, !metadataOnly);
     if (!transfer) throw fail('transfer_not_found');
@@ -12,7 +12,7 @@ export const openTransfer = ({ store }: Deps): Handler<typeof transfers.openTran
     return {
       type, filename, mimeType, size, createdAt: createdAt.toISOString(),
       ...(sha256 && { sha256 }),
-      ...(segments && { ticket: { driver: 'fs' as const, segments } }),
+      ...(segments && !metadataOnly && { ticket: await blobs.ticketToRead(segments) }),
       ...(bytes && { [attachedBytes]: bytes }),
     };
   };

@@ -42,9 +42,31 @@ export function blobsStore(database: Database) {
         where key in (select key from blobs where key = any(${keys as string[]}) and state = 'writing' for update skip locked)`);
     },
 
-    async findGarbage(limit: number): Promise<string[]> {
+    /** Says that a file is still being written. Answers whether it is wanted. */
+    async touchBlob(key: string, checkAfterSeconds: number): Promise<boolean> {
+      const rows = await database.run((sql) => sql`
+        update blobs set check_after = case when check_after is not null then now() + make_interval(secs => ${checkAfterSeconds}::int) end
+        where key = ${key} and state = 'writing' returning key`);
+      return rows.length > 0;
+    },
+
+    /** The session of the object store in which a file is put together. */
+    async findSession(key: string): Promise<string | undefined> {
+      const rows = await database.run((sql) => sql<{ session: string | null }[]>`select session from blobs where key = ${key} and state = 'writing'`);
+      return rows[0]?.session ?? undefined;
+    },
+
+    /** Keeps a file's session; of two that were begun at once the first. Answers the one that counts, undefined when the file was given up. */
+    async keepSession(key: string, session: string): Promise<string | undefined> {
+      const rows = await database.run((sql) => sql<{ session: string }[]>`
+        update blobs set session = coalesce(session, ${session}) where key = ${key} and state = 'writing' returning session`);
+      return rows[0]?.session;
+    },
+
+    /** @param graceSeconds for which what was let go of is still read by a fetch that has just begun */
+    async findGarbage(limit: number, graceSeconds = 0): Promise<string[]> {
       const rows = await database.run((sql) => sql<{ key: string }[]>`
-        select key from blobs where state = 'garbage' and removed_at is null order by garbage_at limit ${limit}`);
+        select key from blobs where state = 'garbage' and removed_at is null and garbage_at <= now() - make_interval(secs => ${graceSeconds}::int) order by garbage_at limit ${limit}`);
       return rows.map((row) => row.key);
     },
 

@@ -10,9 +10,9 @@ export function expiryStore(database: Database) {
       const rows = await database.run((sql) => sql`
         with ended as (
           update uploads set state = 'expired', ended_at = now()
-          where id in (select id from uploads where state = 'initialized' and expires_at <= now() order by expires_at limit ${limit} for update skip locked)
+          where id in (select id from uploads where state in ('initialized', 'assembling') and expires_at <= now() order by expires_at limit ${limit} for update skip locked)
           returning id, transfer_id, share_id, owner_id, agent_id, 'file' as target_type, gen_random_uuid() as event_id,
-            jsonb_build_object('uploadId', id, 'size', size, 'lane', 'multipart') as data
+            jsonb_build_object('uploadId', id, 'size', size, 'lane', lane) as data
         ), files as (
           update blobs set state = 'garbage', garbage_at = now() where upload_id in (select id from ended) and state <> 'garbage'
         ), told as (${tellEach(sql, 'ended', event)})

@@ -38,7 +38,7 @@ async function initUpload(facts: { planId?: string; operationHash?: string | nul
   const { planId = newId('plan'), operationHash = null, partCount = 2, ttl = 600 } = facts;
   const { id: transferId, kind: _kind, lane: _lane, crc32: _crc32, ...file } = newTransfer({ planId, size: partCount * 10 });
   const upload = {
-    ...file, id: newId('upload'), transferId, planBound: true, partSize: 10, partCount, maxParallelParts: 4,
+    ...file, id: newId('upload'), transferId, planBound: true, lane: 'multipart' as const, partSize: 10, partCount, maxParallelParts: 4,
     mainKey: randomText(), operationHash, requestDigest: 'd', ttl,
   };
   const begun = await store.initUpload(upload, eventFor('upload.initialized', transferId));
@@ -47,7 +47,7 @@ async function initUpload(facts: { planId?: string; operationHash?: string | nul
 }
 
 async function putPart(upload: Upload, partNumber: number, sha256 = 'a'.repeat(64)): Promise<string> {
-  const key = await store.claimPart(upload, partNumber, randomText(), 60);
+  const key = await store.claimPart({ upload, partNumber, spareKey: randomText(), checkAfterSeconds: 60 });
   if (!key || !(await store.recordPart({ uploadId: upload.id, partNumber, key }, { size: 10, crc32: 1, sha256 }))) throw new Error('not recorded');
   return key;
 }
@@ -175,7 +175,7 @@ describe('uploads', () => {
 
   test('the first attempt at a part has its place in the main file, every other a file of its own', async () => {
     const upload = await initUpload();
-    const keys = await times(10, () => store.claimPart(upload, 1, randomText(), 60));
+    const keys = await times(10, () => store.claimPart({ upload, partNumber: 1, spareKey: randomText(), checkAfterSeconds: 60 }));
     expect(keys.filter((key) => key === upload.mainKey)).toHaveLength(1);
     expect(new Set(keys).size).toBe(10);
   });
@@ -191,7 +191,7 @@ describe('uploads', () => {
 
   test('an attempt is recorded once', async () => {
     const upload = await initUpload();
-    const key = (await store.claimPart(upload, 1, randomText(), 60))!;
+    const key = (await store.claimPart({ upload, partNumber: 1, spareKey: randomText(), checkAfterSeconds: 60 }))!;
     const attempt = { uploadId: upload.id, partNumber: 1, key };
     const recorded = await times(5, () => store.recordPart(attempt, { size: 10, crc32: 1, sha256: 'b'.repeat(64) }));
     expect(recorded.filter(Boolean)).toHaveLength(1);
@@ -201,7 +201,7 @@ describe('uploads', () => {
   test('an attempt that was given up is not recorded', async () => {
     const upload = await initUpload();
     await putPart(upload, 1);
-    const spare = (await store.claimPart(upload, 1, randomText(), 60))!;
+    const spare = (await store.claimPart({ upload, partNumber: 1, spareKey: randomText(), checkAfterSeconds: 60 }))!;
     await store.discardBlob(spare);
     expect(await store.recordPart({ uploadId: upload.id, partNumber: 1, key: spare }, { size: 10, crc32: 1, sha256: 'c'.repeat(64) })).toBe(false);
     expect(await store.discardBlob(upload.mainKey)).toBe(false);
@@ -210,7 +210,7 @@ describe('uploads', () => {
   test('an attempt that is being given up is not recorded, and waits to know', async () => {
     const upload = await initUpload();
     await putPart(upload, 1);
-    const key = (await store.claimPart(upload, 1, randomText(), 60))!;
+    const key = (await store.claimPart({ upload, partNumber: 1, spareKey: randomText(), checkAfterSeconds: 60 }))!;
     const attempt = { uploadId: upload.id, partNumber: 1, key };
     expect(await whileGivenUp(key, () => store.recordPart(attempt, { size: 10, crc32: 1, sha256: 'c'.repeat(64) }))).toBe(false);
     expect(await blobStates([key])).toEqual(['garbage']);
@@ -218,7 +218,7 @@ describe('uploads', () => {
 
   test('of fifty completions one makes the transfer, and files it does not need become garbage', async () => {
     const upload = await initUpload();
-    const zombie = (await store.claimPart(upload, 1, randomText(), 60))!;
+    const zombie = (await store.claimPart({ upload, partNumber: 1, spareKey: randomText(), checkAfterSeconds: 60 }))!;
     const [replaced, kept] = [await putPart(upload, 1), await putPart(upload, 1)];
     await putPart(upload, 2);
     const made = await times(50, () => complete(upload.id));
@@ -249,7 +249,7 @@ describe('uploads', () => {
     for (let round = 0; round < 20; round += 1) {
       const upload = await initUpload();
       await Promise.all([putPart(upload, 1), putPart(upload, 2)]);
-      const spare = (await store.claimPart(upload, 1, randomText(), 60))!;
+      const spare = (await store.claimPart({ upload, partNumber: 1, spareKey: randomText(), checkAfterSeconds: 60 }))!;
       const [completed, aborted, recorded] = await Promise.all([
         complete(upload.id),
         store.abortUpload(upload.id, eventFor('upload.aborted', upload.transferId)),
@@ -275,10 +275,10 @@ describe('uploads', () => {
   test('an upload past its expiry takes nothing, swept or not', async () => {
     const upload = await initUpload({ partCount: 1 });
     await putPart(upload, 1);
-    const spare = (await store.claimPart(upload, 1, randomText(), 60))!;
+    const spare = (await store.claimPart({ upload, partNumber: 1, spareKey: randomText(), checkAfterSeconds: 60 }))!;
     await run((sql) => sql`update uploads set expires_at = now() - interval '1 second' where id = ${upload.id}`);
     expect((await store.findUpload(upload.id))!.state).toBe('expired');
-    expect(await store.claimPart(upload, 1, randomText(), 60)).toBeUndefined();
+    expect(await store.claimPart({ upload, partNumber: 1, spareKey: randomText(), checkAfterSeconds: 60 })).toBeUndefined();
     expect(await store.recordPart({ uploadId: upload.id, partNumber: 1, key: spare }, { size: 10, crc32: 1, sha256: 'd'.repeat(64) })).toBe(false);
     expect(await complete(upload.id)).toBeUndefined();
     expect(await store.abortUpload(upload.id, eventFor('upload.aborted', upload.transferId))).toBe(false);

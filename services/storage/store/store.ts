@@ -1,5 +1,6 @@
 /** Everything that storage asks of its tables, as one object. */
 import type { Database } from '../../../shared/db.ts';
+import { assembliesStore } from './assemblies.ts';
 import { blobsStore } from './blobs.ts';
 import { expiryStore } from './expiry.ts';
 import { operationsStore } from './operations.ts';
@@ -16,6 +17,7 @@ export function openStore(database: Database) {
     ...uploadsStore(database),
     ...partsStore(database),
     ...blobsStore(database),
+    ...assembliesStore(database),
     ...operationsStore(database),
     ...settlementsStore(database),
     ...expiryStore(database),

@@ -13,10 +13,11 @@ const uploadColumns = (sql: Sql) => sql`
   id, transfer_id as "transferId", share_id as "shareId", plan_id as "planId", plan_bound as "planBound",
   owner_id as "ownerId", agent_id as "agentId", filename, mime_type as "mimeType", size, sha256, release,
   part_size as "partSize", part_count as "partCount", max_parallel_parts as "maxParallelParts", main_key as "mainKey",
-  case when state = 'initialized' and expires_at <= now() then 'expired' else state end as state,
+  case when state in ('initialized', 'assembling') and expires_at <= now() then 'expired' else state end as state,
+  lane, sealed, (select session from blobs where blobs.key = main_key) as session,
   parts_version as "partsVersion", request_digest as "requestDigest", expires_at as "expiresAt"`;
 
-export interface NewUpload extends Omit<Upload, 'state' | 'partsVersion' | 'expiresAt'> {
+export interface NewUpload extends Omit<Upload, 'state' | 'partsVersion' | 'expiresAt' | 'sealed' | 'session'> {
   readonly operationHash: string | null;
   /** Seconds. */
   readonly ttl: number;
@@ -43,11 +44,11 @@ export function uploadsStore(database: Database) {
         with upload as (
           insert into uploads (
             id, transfer_id, share_id, plan_id, plan_bound, owner_id, agent_id, filename, mime_type, size, sha256, release,
-            part_size, part_count, max_parallel_parts, main_key, operation_hash, request_digest, expires_at)
+            part_size, part_count, max_parallel_parts, main_key, lane, operation_hash, request_digest, expires_at)
           select
             ${upload.id}, ${upload.transferId}, ${upload.shareId}, ${upload.planId}, ${upload.planBound}::boolean, ${upload.ownerId}::text, ${upload.agentId}::text,
             ${upload.filename}, ${upload.mimeType}, ${upload.size}::bigint, ${upload.sha256}::text, ${sql.json(upload.release as never)}::jsonb,
-            ${upload.partSize}::bigint, ${upload.partCount}::int, ${upload.maxParallelParts}::int, ${upload.mainKey},
+            ${upload.partSize}::bigint, ${upload.partCount}::int, ${upload.maxParallelParts}::int, ${upload.mainKey}, ${upload.lane},
             ${upload.operationHash}::text, ${upload.requestDigest}, date_trunc('milliseconds', now()) + make_interval(secs => ${upload.ttl}::int)
           where not exists (select from transfers where plan_id = ${upload.planId})
           on conflict do nothing
@@ -67,9 +68,9 @@ export function uploadsStore(database: Database) {
     async findUploadWithParts(id: string): Promise<UploadWithParts | undefined> {
       const rows = await database.run((sql) => sql<UploadWithParts[]>`
         select ${uploadColumns(sql)}, coalesce((
-          select jsonb_agg(jsonb_build_object('partNumber', part_number, 'key', key, 'size', size, 'sha256', sha256) order by part_number)
+          select jsonb_agg(jsonb_build_object('partNumber', part_number, 'key', key, 'size', size, 'sha256', sha256, 'etag', etag, 'place', place) order by part_number)
           from (
-            select distinct on (part_number) part_number, key, size, sha256 from parts
+            select distinct on (part_number) part_number, key, size, sha256, etag, place from parts
             where upload_id = uploads.id and version is not null order by part_number, version desc
           ) current_parts
         ), '[]') as parts
@@ -107,7 +108,7 @@ export function uploadsStore(database: Database) {
     async abortUpload(id: string, event: DomainEvent): Promise<boolean> {
       const rows = await database.run((sql) => sql`
         with upload as (
-          update uploads set state = 'aborted', ended_at = now() where id = ${id} and state = 'initialized' and expires_at > now() returning id
+          update uploads set state = 'aborted', ended_at = now() where id = ${id} and state in ('initialized', 'assembling') and expires_at > now() returning id
         ), files as (
           update blobs set state = 'garbage', garbage_at = now() where upload_id = (select id from upload) and state <> 'garbage'
         ), told as (${tell(sql, 'upload', event)})
