@@ -1,7 +1,7 @@
 /** The clients of an object store: with credentials, bounded in time, and with failures in our own words. */
 import { S3Client, S3ServiceException } from '@aws-sdk/client-s3';
 import { fail } from '../errors.ts';
-import { storeFailure } from './s3-http.ts';
+import { openAgents, storeFailure } from './s3-http.ts';
 
 /** Where the object store is and who we are there. */
 export interface S3Place {
@@ -29,13 +29,14 @@ export interface S3Clients {
   close(): void;
 }
 
+const ownConnections = 64;
 const limits = { connectionTimeout: 3_000, requestTimeout: 10_000, throwOnRequestTimeout: true, socketTimeout: 10_000 };
 
 export function openClients({ endpoint, publicEndpoint = endpoint, region, credentials, forcePathStyle, checksums }: S3Place): S3Clients {
   const client = (address: string | undefined, mode: S3Place['checksums']) => {
     const checksum = mode === 'when_supported' ? 'WHEN_SUPPORTED' : 'WHEN_REQUIRED';
     return new S3Client({
-      region, forcePathStyle, maxAttempts: 2, requestHandler: limits,
+      region, forcePathStyle, maxAttempts: 2, requestHandler: { ...limits, ...openAgents(ownConnections) },
       requestChecksumCalculation: checksum, responseChecksumValidation: checksum,
       ...(address && { endpoint: address }), ...(credentials && { credentials }),
     });

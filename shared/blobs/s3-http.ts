@@ -16,13 +16,17 @@ export interface S3Http {
   begin(url: string, options: Pick<RequestOptions, 'method' | 'headers' | 'signal'>): ClientRequest;
 }
 
+/** Pools of connections that are used again, and closed when nobody does. */
+export function openAgents(maxSockets = maxConnections): { httpAgent: http.Agent; httpsAgent: https.Agent } {
+  const options = { keepAlive: true, maxSockets, maxFreeSockets: 64, timeout: idleConnectionMs };
+  return { httpAgent: new http.Agent(options), httpsAgent: new https.Agent(options) };
+}
+
 export function openS3Http(): S3Http {
-  const options = { keepAlive: true, maxSockets: maxConnections, maxFreeSockets: 64, timeout: idleConnectionMs };
-  const plain = new http.Agent(options);
-  const secure = new https.Agent(options);
+  const { httpAgent, httpsAgent } = openAgents();
   return {
     begin(url, given) {
-      const request = url.startsWith('https:') ? https.request(url, { ...given, agent: secure }) : http.request(url, { ...given, agent: plain });
+      const request = url.startsWith('https:') ? https.request(url, { ...given, agent: httpsAgent }) : http.request(url, { ...given, agent: httpAgent });
       limitConnecting(request);
       ignoreLateErrors(request);
       return request;

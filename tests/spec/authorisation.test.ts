@@ -14,7 +14,7 @@ const codes: Readonly<Record<string, string>> = {
   'noAgent': 'invalid_agent_credential', 'noOwner': 'invalid_owner_credential',
   'noGrant': 'invalid_grant', 'noPlan': 'plan_mismatch', 'noDelete': 'invalid_delete_token', 'noPass': 'invalid_passcode',
   'notYou': 'agent_not_allowed_for_share', 'not': 'forbidden', 'bad': 'invalid_request',
-  'share': 'share_not_found_or_expired', 'transfer': 'transfer_not_found', 'upload': 'multipart_upload_not_found',
+  'share': 'share_not_found_or_expired', 'transfer': 'transfer_not_found', 'upload': 'multipart_upload_not_found', 'lane': 'upload_state_conflict',
   'group': 'group_not_found', 'perm': 'permission_not_found', 'key': 'key_not_found', 'retired': 'transfer_surface_retired', 'taken': 'agent_id_taken', 'wrong': 'invalid_password', 'route': 'route_not_found',
 };
 const nameOf = Object.fromEntries(Object.entries(codes).map(([name, code]) => [code, name]));
@@ -69,14 +69,17 @@ POST /api/upload/multipart/part: of an owner                | owner?* | not*    
 GET /api/upload/multipart/status: of an owner               | owner?* | not*     | not*     | not*     | not*     | ok      | noAgent | noOwner | noAgent | noAgent | noPlan*
 POST /api/upload/multipart/complete: of an owner            | owner?* | not*     | not*     | not*     | not*     | ok      | noAgent | noOwner | noAgent | noAgent | noPlan*
 POST /api/upload/multipart/abort: of an owner               | owner?* | not*     | not*     | not*     | not*     | ok      | noAgent | noOwner | noAgent | noAgent | noPlan*
+POST /api/upload/multipart/direct-urls: of an owner         | owner?* | not*     | not*     | not*     | not*     | lane*   | noAgent | noOwner | noAgent | noAgent | noPlan*
 POST /api/upload/multipart/part: of an agent                | agent?* | not*     | not*     | not*     | ok       | not*    | noAgent | noOwner | noAgent | noAgent | noPlan*
 GET /api/upload/multipart/status: of an agent               | agent?* | not*     | not*     | not*     | ok       | not*    | noAgent | noOwner | noAgent | noAgent | noPlan*
 POST /api/upload/multipart/complete: of an agent            | agent?* | not*     | not*     | not*     | ok       | not*    | noAgent | noOwner | noAgent | noAgent | noPlan*
 POST /api/upload/multipart/abort: of an agent               | agent?* | not*     | not*     | not*     | ok       | not*    | noAgent | noOwner | noAgent | noAgent | noPlan*
+POST /api/upload/multipart/direct-urls: of an agent         | agent?* | not*     | not*     | not*     | lane*    | not*    | noAgent | noOwner | noAgent | noAgent | noPlan*
 POST /api/upload/multipart/part: planned                    | ok      | ok       | ok       | ok       | ok       | ok      | noAgent | noOwner | noAgent | noAgent | noPlan*
 GET /api/upload/multipart/status: planned                   | ok      | ok       | ok       | ok       | ok       | ok      | noAgent | noOwner | noAgent | noAgent | noPlan*
 POST /api/upload/multipart/complete: planned                | ok      | ok       | ok       | ok       | ok       | ok      | noAgent | noOwner | noAgent | noAgent | noPlan*
 POST /api/upload/multipart/abort: planned                   | ok      | ok       | ok       | ok       | ok       | ok      | noAgent | noOwner | noAgent | noAgent | noPlan*
+POST /api/upload/multipart/direct-urls: planned             | lane*   | lane*    | lane*    | lane*    | lane*    | lane*   | noAgent | noOwner | noAgent | noAgent | noPlan*
 GET /api/upload/multipart/status: planned, without its plan | plan?*  | plan?*   | plan?*   | plan?*   | plan?*   | plan?*  | noAgent | noOwner | noAgent | noAgent | noPlan*
 GET /api/dl/{id}: open                                      | ok      | ok       | ok       | ok       | ok       | ok      | ok      | ok      | ok      | ok      | noGrant
 GET /api/dl/{id}: agent                                     | grant?* | grant?*  | grant?*  | grant?*  | grant?*  | grant?* | grant?* | grant?* | grant?* | grant?* | noGrant
@@ -120,6 +123,7 @@ const uploadWays = (target: keyof Targets): readonly [string, Way][] => {
     [`POST /api/upload/multipart/part: ${kind}`, { target, ask: (made) => [`/api/upload/multipart/part?uploadId=${made['uploadId']}&partNumber=1`, { body: 'part', ...headers(made) }] }],
     [`GET /api/upload/multipart/status: ${kind}`, { target, ask: (made) => [`/api/upload/multipart/status?uploadId=${made['uploadId']}`, headers(made)] }],
     [`POST /api/upload/multipart/complete: ${kind}`, { target, ask: (made) => ['/api/upload/multipart/complete', { ...post({ uploadId: made['uploadId'] }), ...headers(made) }] }],
+    [`POST /api/upload/multipart/direct-urls: ${kind}`, { target, ask: (made) => ['/api/upload/multipart/direct-urls', { ...post({ uploadId: made['uploadId'], partNumbers: [1] }), ...headers(made) }] }],
     [`POST /api/upload/multipart/abort: ${kind}`, { target, ask: (made) => ['/api/upload/multipart/abort', { ...post({ uploadId: made['uploadId'] }), ...headers(made) }] }],
   ];
 };

@@ -121,7 +121,7 @@ function undescribed({ responses }: Operation, answer: Answer, isHead: boolean):
   if (isProblem && !response['x-error-codes']?.includes(answer.json?.code as string)) return `code ${answer.json?.code}`;
   const schema = isProblem ? description.components.schemas.Problem : content?.schema;
   if (!schema || type === 'application/octet-stream') return undefined;
-  const parsed = z.fromJSONSchema(schema as Parameters<typeof z.fromJSONSchema>[0]).safeParse(answer.json);
+  const parsed = z.fromJSONSchema(schema as Parameters<typeof z.fromJSONSchema>[0]).safeParse(/[/+]json$/.test(type) ? answer.json : answer.text);
   return parsed.success ? undefined : `body: ${parsed.error.message}`;
 }
 

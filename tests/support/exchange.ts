@@ -40,6 +40,12 @@ export interface Agent {
 
 export type Exchange = ReturnType<typeof exchangeAt>;
 
+/** Promise: an address of the object store is told to whoever sends parts there, and to nobody else. Every answer that a test reads is looked at. */
+function checkUnsigned(path: string, headers: Headers, text: string): void {
+  if (/^\/api\/upload\/multipart\/(init|direct-urls)$/.test(path)) return;
+  if (/x-amz-(signature|credential)/i.test(`${JSON.stringify([...headers])} ${text}`)) throw new Error(`${path} answers a signed address`);
+}
+
 /** The exchange at an address. Paths may be absolute addresses, as answers hold them. */
 export function exchangeAt(baseUrl: string, owner: { email: string; password: string }) {
   async function call(path: string, request: Request = {}): Promise<Answer> {
@@ -58,6 +64,7 @@ export function exchangeAt(baseUrl: string, owner: { email: string; password: st
     } as RequestInit);
     const bytes = Buffer.from(await response.arrayBuffer());
     const text = bytes.toString('utf8');
+    checkUnsigned(new URL(path, baseUrl).pathname, response.headers, text);
     const isJson = /[/+]json/.test(response.headers.get('content-type') ?? '');
     return { status: response.status, headers: response.headers, bytes, text, json: isJson && text !== '' ? JSON.parse(text) as unknown : undefined };
   }

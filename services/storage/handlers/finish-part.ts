@@ -15,7 +15,7 @@ export const finishPart = (deps: Deps): Handler<typeof uploads.finishPart> =>
     if (sha256 === undefined) throw failField('written.sha256', 'is required for a part');
     try {
       const upload = await checkSize(deps, input);
-      if (upload.lane === 'direct') return directPart(upload, input);
+      if (upload.lane === 'direct' && !upload.sealed) return directPart(upload, input);
       if (!(await store.recordPart(input, { ...written, sha256 }))) await checkReplay(deps, input);
     } catch (error) {
       // A refused attempt is of no more use; an outage says nothing about it.
