@@ -30,7 +30,8 @@ describe('settings', () => {
     ['policy', 'BASE_URL', 'ftp://x', /BASE_URL must be an http or https address/],
     ['gateway', 'PORT', '70000', /PORT must be between 0 and 65535/],
     ['gateway', 'TRUSTED_PROXIES', '2', /TRUSTED_PROXIES/],
-    ['storage', 'BLOB_DRIVER', 'ftp', /BLOB_DRIVER must be fs/],
+    ['storage', 'BLOB_DRIVER', 'ftp', /BLOB_DRIVER must be fs or s3/],
+    ['storage', 'S3_ENDPOINT', 'minio:9000', /S3_ENDPOINT must be an http or https address/],
     ['audit', 'LOG_LEVEL', 'loud', /LOG_LEVEL/],
   ])('%s refuses a bad %s', async (service, name, value, sentence) => {
     const { status, said } = await run(service, { ...good, [name]: value });

@@ -46,12 +46,14 @@ function callsOf(objects: ObjectStore): StoreCalls {
 
 const store = objectStoreGiven();
 if (store) {
-  describeDriver('s3', 'objects', async (): Promise<BlobDriver> => {
-    const blobs = openS3Blobs(store.newPlace(), 1_000);
-    const calls = callsOf(blobs.objects);
-    const http = openS3Http();
-    return { ...blobs, ...s3Reader(calls, http), ...s3Writer(calls, http) };
-  });
+  for (const checksums of ['when_required', 'when_supported'] as const) {
+    describeDriver(`s3, checksums ${checksums}`, 'objects', async (): Promise<BlobDriver> => {
+      const blobs = openS3Blobs({ ...store.newPlace(), checksums }, 1_000);
+      const calls = callsOf(blobs.objects);
+      const http = openS3Http();
+      return { ...blobs, ...s3Reader(calls, http), ...s3Writer(calls, http) };
+    });
+  }
 } else {
   test.skip(`s3: ${noObjectStore}`, () => undefined);
 }

@@ -43,8 +43,7 @@ async function stream(driver: BlobDriver, key: string, bytes: Buffer, maxBytes =
 async function read(driver: BlobDriver, segments: Segment[], range?: { start: number; end: number }): Promise<Buffer> {
   const blob = await driver.open(await driver.ticketToRead(segments));
   const { sink, bytes } = sinkOf();
-  await blob.pipe(range ?? { start: 0, end: blob.size }, sink);
-  await blob.close();
+  await blob.pipe(range ?? { start: 0, end: blob.size }, sink).finally(() => blob.close());
   return bytes();
 }
 

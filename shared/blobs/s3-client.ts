@@ -21,8 +21,10 @@ export interface S3Place {
 }
 
 export interface S3Clients {
-  /** For requests of our own. */
+  /** For requests of our own that a caller waits for. */
   readonly own: S3Client;
+  /** For those in which the store moves bytes before it answers. */
+  readonly patient: S3Client;
   /** Signs for the gateway, and for clients outside. A checksum in a signed address would be one of no bytes, so neither has any. */
   readonly signing: S3Client;
   readonly publicSigning: S3Client;
@@ -30,20 +32,23 @@ export interface S3Clients {
 }
 
 const ownConnections = 64;
-const limits = { connectionTimeout: 3_000, requestTimeout: 10_000, throwOnRequestTimeout: true, socketTimeout: 10_000 };
+const limitsOf = (ms: number) => ({ connectionTimeout: 3_000, requestTimeout: ms, throwOnRequestTimeout: true, socketTimeout: ms });
+const ownMs = 10_000;
+/** Below the deadline of completing an upload. */
+const patientMs = 50_000;
 
 export function openClients({ endpoint, publicEndpoint = endpoint, region, credentials, forcePathStyle, checksums }: S3Place): S3Clients {
-  const client = (address: string | undefined, mode: S3Place['checksums']) => {
+  const client = (address: string | undefined, mode: S3Place['checksums'], ms = ownMs) => {
     const checksum = mode === 'when_supported' ? 'WHEN_SUPPORTED' : 'WHEN_REQUIRED';
     return new S3Client({
-      region, forcePathStyle, maxAttempts: 2, requestHandler: { ...limits, ...openAgents(ownConnections) },
+      region, forcePathStyle, maxAttempts: 2, requestHandler: { ...limitsOf(ms), ...openAgents(ownConnections) },
       requestChecksumCalculation: checksum, responseChecksumValidation: checksum,
       ...(address && { endpoint: address }), ...(credentials && { credentials }),
     });
   };
-  const clients = [client(endpoint, checksums), client(endpoint, 'when_required'), client(publicEndpoint, 'when_required')] as const;
+  const clients = [client(endpoint, checksums), client(endpoint, checksums, patientMs), client(endpoint, 'when_required'), client(publicEndpoint, 'when_required')] as const;
   return {
-    own: clients[0], signing: clients[1], publicSigning: clients[2],
+    own: clients[0], patient: clients[1], signing: clients[2], publicSigning: clients[3],
     close: () => { for (const each of clients) each.destroy(); },
   };
 }

@@ -16,11 +16,9 @@ export interface Place {
 
 /** Seconds within which the gateway begins to use an address. */
 const ownSeconds = 120;
-/** The store answers a completion only when it has put the object together. */
-const completeMs = 50_000;
 
 export function openObjects(clients: S3Clients, placeOf: (key: string) => Place): ObjectStore {
-  const { own, signing } = clients;
+  const { own, patient, signing } = clients;
   return {
     async begin(key) {
       const { UploadId } = await own.send(new CreateMultipartUploadCommand(placeOf(key))).catch(rethrow);
@@ -35,10 +33,10 @@ export function openObjects(clients: S3Clients, placeOf: (key: string) => Place)
     },
     async complete(key, session, parts) {
       const MultipartUpload = { Parts: parts.map(({ partNumber, etag }) => ({ PartNumber: partNumber, ETag: `"${etag}"` })) };
-      await own.send(new CompleteMultipartUploadCommand({ ...placeOf(key), UploadId: session, MultipartUpload }), { requestTimeout: completeMs })
+      await patient.send(new CompleteMultipartUploadCommand({ ...placeOf(key), UploadId: session, MultipartUpload }))
         .catch((error: unknown) => checkCompleted({ own, place: placeOf(key) }, error, sizeOfAll(parts)));
     },
-    join: (segments, key) => joinPieces({ client: own, placeOf }, segments, key),
+    join: (segments, key) => joinPieces({ client: patient, placeOf }, segments, key),
     signWrite: (key, size, part) => signWrite(signing, placeOf(key), { size, part, seconds: ownSeconds }),
     signPartForClient: (key, size, part, seconds) => signWrite(clients.publicSigning, placeOf(key), { size, part, seconds }),
     signRead: (key) => getSignedUrl(signing, new GetObjectCommand(placeOf(key)), { expiresIn: ownSeconds }),

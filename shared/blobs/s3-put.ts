@@ -6,7 +6,7 @@ import { watchSink } from './watch-sink.ts';
 
 /** A store that takes nothing of a body, and one that does not acknowledge it. */
 const sinkIdleMs = 20_000;
-const answerMs = 30_000;
+const answerMs = 20_000;
 const tries = 3;
 
 export interface Put {

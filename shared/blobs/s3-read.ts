@@ -1,7 +1,7 @@
 /** The reading half of the s3 driver: one ranged request a piece, piped with back-pressure. */
 import type { IncomingMessage } from 'node:http';
 import type { Writable } from 'node:stream';
-import { fail, type Failure } from '../errors.ts';
+import { fail, Failure } from '../errors.ts';
 import type { BlobReader, Segment } from './blobs.ts';
 import { gather } from './gather.ts';
 import { makeMemoryBudget, type MemoryBudget } from './memory-budget.ts';
@@ -65,33 +65,44 @@ interface Sink {
   readonly signal: AbortSignal;
 }
 
-async function pipePiece(parts: Parts, piece: Segment, { watch, signal }: Sink): Promise<void> {
+/** A connection that breaks is followed by one for the rest, as long as each brings something: stores cut those whose reader is slow. */
+async function pipePiece(parts: Parts, { key, offset, size }: Segment, sink: Sink): Promise<void> {
+  for (let sent = 0; sent < size;) {
+    const { bytes, failure } = await pipeAnswer(parts, { key, offset: offset + sent, size: size - sent }, sink);
+    if (bytes === 0 || sink.signal.aborted) throw failure;
+    sent += bytes;
+  }
+}
+
+interface Piped {
+  readonly bytes: number;
+  /** Why there are no more. */
+  readonly failure?: Failure;
+}
+
+async function pipeAnswer(parts: Parts, piece: Segment, { watch, signal }: Sink): Promise<Piped> {
   const response = await request(parts, piece, signal);
   const gathering = gather(response, { batchBytes: () => Math.min(parts.budget.bufferSize(), largestBatch), idleMs: storeIdleMs });
-  let left = piece.size;
+  const next = () => gathering.next().catch((error: unknown) => storeFailure(error));
+  let bytes = 0;
   let taken: Promise<unknown> = Promise.resolve();
   try {
-    for (let batch = await gathering.next().catch(unlessGone(signal)); batch; batch = await gathering.next().catch(unlessGone(signal))) {
-      left -= sizeOfChunks(batch);
-      if (left < 0) throw tooShort();
+    for (let batch = await next(); batch; batch = await next()) {
       await taken;
+      if (batch instanceof Failure) return { bytes, failure: batch };
+      bytes += batch.reduce((sum, chunk) => sum + chunk.length, 0);
       taken = Promise.all(batch.map((chunk) => watch.write(chunk)));
       taken.catch(() => undefined);
     }
     await taken;
-    if (left > 0) throw tooShort();
+    return { bytes };
   } finally {
     gathering.stop();
     if (!response.readableEnded) response.destroy();
   }
 }
 
-const sizeOfChunks = (chunks: readonly Buffer[]) => chunks.reduce((sum, chunk) => sum + chunk.length, 0);
 const tooShort = () => fail('internal', {}, new Error('a blob is not as long as its row says'));
-
-function unlessGone(signal: AbortSignal) {
-  return (error: unknown): never => { throw signal.aborted ? error : storeFailure(error); };
-}
 
 async function request(parts: Parts, piece: Segment, signal: AbortSignal): Promise<IncomingMessage> {
   const url = await parts.urlOf(piece.key);

@@ -14,6 +14,8 @@ import { keepTouching } from './s3-touch.ts';
 import { startTally, type Tally } from './tally.ts';
 
 const MiB = 1_024 ** 2;
+/** Bytes of a slow source that wait for more of them: a store gives up a request that brings nothing for long. */
+const smallBatch = 16 * 1_024;
 /** Parts of streams that are in memory at once, over all streams; a larger part counts as several. */
 const parts = 16;
 const usualPart = 5 * MiB;
@@ -35,7 +37,7 @@ export function s3Writer(calls: StoreCalls, http: S3Http): BlobWriter {
 
   async function begin<T>(ticket: S3WriteTicket, source: Readable, options: WriteOptions, work: (writing: Writing) => Promise<T>): Promise<T> {
     const leave = budget.enter();
-    const gathering = gather(source, { batchBytes: () => Math.min(budget.bufferSize(), MiB), idleMs: options.idleMs ?? defaultIdleMs });
+    const gathering = gather(source, { batchBytes: () => (ticket.put ? smallBatch : Math.min(budget.bufferSize(), MiB)), idleMs: options.idleMs ?? defaultIdleMs });
     const touching = keepTouching(calls, ticket);
     try {
       const limit = Math.min(ticket.maxBytes, options.maxBytes ?? Infinity);

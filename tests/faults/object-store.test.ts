@@ -1,6 +1,7 @@
 /** The object store goes away, falls silent and cuts connections: clear errors, nothing half-visible, nothing left behind. */
 import { randomBytes } from 'node:crypto';
 import { request } from 'node:http';
+import { Readable } from 'node:stream';
 import { ListMultipartUploadsCommand, ListObjectsV2Command, S3Client } from '@aws-sdk/client-s3';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { exchangeAt, type Answer, type Exchange, type Uploaded } from '../support/exchange.ts';
@@ -27,7 +28,7 @@ describe.runIf(store)('an object store in bad weather', () => {
   beforeAll(async () => {
     proxy = await startFaultProxy(store!.endpoint);
     settings = storeSettings(store!, proxy.url);
-    ({ stack, end } = await startFaultStack({ storage: settings, policy: { PART_SIZE_MIN_BYTES: String(smallestPart) } }));
+    ({ stack, end } = await startFaultStack({ storage: { ...settings, BLOB_IDLE_SECONDS: '4' }, policy: { PART_SIZE_MIN_BYTES: String(smallestPart) } }));
     exchange = exchangeAt(stack.baseUrl, stack.owner);
     lane = multipartLane(exchange);
   });
@@ -66,6 +67,7 @@ describe.runIf(store)('an object store in bad weather', () => {
 
   const bytes = randomBytes(3 * MiB);
   const long = randomBytes(12 * MiB);
+  const veryLong = randomBytes(48 * MiB);
   const put = (...args: Parameters<ReturnType<typeof singleLane>>) => singleLane(exchange)(...args);
 
   test.each<[string, Parameters<FaultProxy['set']>[0]]>([
@@ -141,10 +143,15 @@ describe.runIf(store)('an object store in bad weather', () => {
   });
 
   /** A download as a client sees it: how many bytes came, and whether it ended as announced. */
-  function download(url: string): Promise<{ status: number; received: number; whole: boolean }> {
+  function download(url: string, meanwhile?: () => void): Promise<{ status: number; received: number; whole: boolean }> {
     return new Promise((resolve, reject) => {
-      request(new URL(new URL(url).pathname + new URL(url).search, stack.baseUrl), (response) => {
+      request(new URL(url), (response) => {
         let received = 0;
+        response.once('data', () => {
+          if (!meanwhile) return;
+          response.pause();
+          setTimeout(() => { meanwhile(); response.resume(); }, 500);
+        });
         response.on('data', (chunk: Buffer) => { received += chunk.length; });
         response.on('error', () => undefined);
         response.on('close', () => resolve({ status: response.statusCode!, received, whole: response.complete }));
@@ -152,14 +159,41 @@ describe.runIf(store)('an object store in bad weather', () => {
     });
   }
 
-  test('a download that the store cuts is cut for the client, too: no short answer counts as whole', async () => {
-    const { downloadUrl } = await upload(long);
-    proxy.set({ kind: 'cutDown', after: 5 * MiB });
-    const cut = await download(downloadUrl);
+  test('a download that the store breaks off is broken off for the client, too: no short answer counts as whole', async () => {
+    const { downloadUrl } = await upload(veryLong);
+    const cut = await download(downloadUrl, () => proxy.set({ kind: 'refuse' }));
     expect(cut).toMatchObject({ status: 200, whole: false });
-    expect(cut.received).toBeLessThan(long.length);
+    expect(cut.received).toBeLessThan(veryLong.length);
     proxy.set({ kind: 'fair' });
-    expect(await download(downloadUrl)).toEqual({ status: 200, received: long.length, whole: true });
+    expect(await download(downloadUrl)).toEqual({ status: 200, received: veryLong.length, whole: true });
+  });
+
+  test('a download goes on over connections that are cut again and again', async () => {
+    const { downloadUrl } = await upload(veryLong);
+    proxy.set({ kind: 'cutDown', after: 5 * MiB });
+    expect((await exchange.must(downloadUrl)).bytes.equals(veryLong)).toBe(true);
+  });
+
+  test('a sender that takes longer than files without a writer are kept is not given up', async () => {
+    const slowly = async function* pieces() {
+      for (let at = 0; at < bytes.length; at += MiB / 2) {
+        yield bytes.subarray(at, at + MiB / 2);
+        await new Promise((resolve) => setTimeout(resolve, 1_500));
+      }
+    };
+    const send = async (length: Record<string, string>) => {
+      const { upload: to } = await exchange.plan({ filename: 'slow.bin', lane: 'single' });
+      return new Promise<Answer['json']>((resolve, reject) => {
+        const sent = request(new URL(to.url), { method: 'PUT', headers: { ...to.headers, ...length } }, (response) => {
+          response.toArray().then((chunks) => resolve(JSON.parse(Buffer.concat(chunks).toString('utf8'))), reject);
+        }).on('error', reject);
+        Readable.from(slowly()).pipe(sent);
+      });
+    };
+    for (const stored of await Promise.all([send({ 'content-length': String(bytes.length) }), send({ 'transfer-encoding': 'chunked' })])) {
+      made.push(stored);
+      expect((await exchange.must(stored.downloadUrl)).bytes.equals(bytes)).toBe(true);
+    }
   });
 
   test.each<[string, Parameters<FaultProxy['set']>[0]]>([

@@ -37,7 +37,7 @@ beforeAll(async () => {
 const endsSessions = /^(DELETE \/api\/owner\/sessions?|POST \/api\/owner\/password)$/;
 
 /** Retired, without a provider to sign in at, and wanting a password that is nobody's. */
-const refusedAlways = ['POST /api/owner/password', 'GET /api/owner/oidc/start', 'GET /api/owner/oidc/callback', 'POST /api/upload', 'POST /api/tus'];
+const refusedAlways = ['POST /api/owner/password', 'GET /api/owner/oidc/start', 'GET /api/owner/oidc/callback', 'POST /api/upload/multipart/direct-urls', 'POST /api/upload', 'POST /api/tus'];
 
 const meaningful = ['text/plain', 'application/json; charset=utf-8', 'image/*', 'a.txt', 'open sesame', '*', '"1"', 'bytes=0-3', 'a'.repeat(64), 'b'.repeat(32)];
 

@@ -4,7 +4,7 @@ import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { CreateBucketCommand, S3Client } from '@aws-sdk/client-s3';
 import { findOnPath } from '../../deploy/local/command.ts';
@@ -50,8 +50,10 @@ export function storeSettings({ newPlace }: TestStore, endpoint?: string): Recor
 
 /** What each stack of this run is given, by service: an object store's settings when AEX_TEST_BLOBS is s3. */
 export function blobSettings(): Record<string, Record<string, string>> {
-  const store = process.env['AEX_TEST_BLOBS'] === 's3' ? objectStoreGiven() : undefined;
-  return store ? { storage: storeSettings(store) } : {};
+  if (process.env['AEX_TEST_BLOBS'] !== 's3') return {};
+  const store = objectStoreGiven();
+  if (!store) throw new Error(`AEX_TEST_BLOBS is s3: ${noObjectStore}`);
+  return { storage: storeSettings(store) };
 }
 
 const access = 'asset-exchange';
@@ -67,28 +69,31 @@ const servers: Readonly<Record<string, (port: number, folder: string, secret: st
   }),
 };
 
+/** Whether there is a server for tests: named, or a program that can be started. */
+export async function findObjectStore(): Promise<string | undefined> {
+  if (process.env['AEX_TEST_S3']) return process.env['AEX_TEST_S3'];
+  const found = await Promise.all(Object.keys(servers).map((name) => findOnPath(name)));
+  return found.find((file) => file !== undefined);
+}
+
 /** Makes the server of this run known in AEX_TEST_S3, starting one when it names none. Answers how to stop it. */
 export async function provideObjectStore(): Promise<() => Promise<void>> {
-  if (process.env['AEX_TEST_S3']) return async () => undefined;
-  for (const [name, start] of Object.entries(servers)) {
-    const file = await findOnPath(name);
-    if (!file) continue;
-    const folder = await mkdtemp(join(tmpdir(), 'aex-s3-'));
-    const port = await findFreePort();
-    const secret = randomBytes(16).toString('hex');
-    const { args, env } = start(port, folder, secret);
-    const server = spawn(file, args, { env: { ...process.env, ...env }, stdio: 'ignore' });
-    const ended = once(server, 'exit');
-    await makeBucket(`http://127.0.0.1:${port}`, secret);
-    process.env['AEX_TEST_S3'] = `http://${access}:${secret}@127.0.0.1:${port}/${bucket}`;
-    return async () => {
-      delete process.env['AEX_TEST_S3'];
-      server.kill();
-      await ended;
-      await rm(folder, { recursive: true, force: true });
-    };
-  }
-  return async () => undefined;
+  const file = process.env['AEX_TEST_S3'] ? undefined : await findObjectStore();
+  if (!file) return async () => undefined;
+  const folder = await mkdtemp(join(tmpdir(), 'aex-s3-'));
+  const port = await findFreePort();
+  const secret = randomBytes(16).toString('hex');
+  const { args, env } = servers[basename(file)]!(port, folder, secret);
+  const server = spawn(file, args, { env: { ...process.env, ...env }, stdio: 'ignore' });
+  const ended = once(server, 'exit');
+  await makeBucket(`http://127.0.0.1:${port}`, secret);
+  process.env['AEX_TEST_S3'] = `http://${access}:${secret}@127.0.0.1:${port}/${bucket}`;
+  return async () => {
+    delete process.env['AEX_TEST_S3'];
+    server.kill();
+    await ended;
+    await rm(folder, { recursive: true, force: true });
+  };
 }
 
 /** Waits until the server serves. */
