@@ -76,7 +76,7 @@ async function checkCompleted({ own, place }: { own: S3Client; place: Place }, e
 
 /** The length is part of the signature: a store that checks signatures takes exactly so many bytes. */
 function signWrite(client: S3Client, place: Place, { size, part, seconds }: { size: number; part: SessionPart | undefined; seconds: number }): Promise<string> {
-  const signing = { expiresIn: seconds, signableHeaders: new Set(['host', 'content-length']) };
+  const signing = { expiresIn: seconds };
   if (!part) return getSignedUrl(client, new PutObjectCommand({ ...place, ContentLength: size }), signing);
   const { session, partNumber } = part;
   return getSignedUrl(client, new UploadPartCommand({ ...place, UploadId: session, PartNumber: partNumber, ContentLength: size }), signing);
