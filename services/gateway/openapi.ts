@@ -29,6 +29,7 @@ const operations = 'Operations';
 const chapters: readonly [RegExp, string][] = [
   [/^\/api\/(transfer-plan|lane|upload(?!\/multipart)|tus)/, 'Transfer plan and creation'],
   [/^\/api\/upload\/multipart/, 'Native multipart lane'],
+  [/^\/api\/folder/, 'Folders'],
   [/^\/api\/(share|agent\/(auth|grants))/, 'Share, agent auth, grants'],
   [/^\/api\/agent\/groups/, 'Agent groups'],
   [/^\/api\/agent\/permissions/, 'Standing permissions'],

@@ -16,13 +16,12 @@ const otherRoutes = ['PUT /api/lane/single/{planId}', 'HEAD /api/dl/{id}', 'GET 
 
 /** Codes of the table that no endpoint answers yet, each with the part of the interface that will. */
 const unreached: Partial<Record<ErrorCode, string>> = {
-  folder_not_found: 'folders',
   import_url_blocked: 'URL import',
   import_upstream_failed: 'URL import',
   import_timed_out: 'URL import',
   upload_offset_mismatch: 'TUS adapter',
   length_required: 'uploads that go straight to an object store',
-  operation_in_progress: 'folder completion',
+  operation_in_progress: 'none so far: a command that still runs is answered by its state',
 };
 
 /** Codes that need a fault to be reached; the fault tests and the units do. */
