@@ -1,28 +1,16 @@
-/** The bytes of a folder's archive: entry after entry, then the directory. Entries are asked for page by page, twice; between the pages only their places are held. */
-import { setTimeout as sleep } from 'node:timers/promises';
+/** The bytes of a folder's archive: entry after entry, then the directory, for which the entries are listed once more. */
 import { Writable } from 'node:stream';
 import { crc32 as crc32Of } from 'node:zlib';
-import { archiveName } from '../../shared/archive-name.ts';
 import type { BlobReader, OpenBlob } from '../../shared/blobs/blobs.ts';
 import { watchSink, type SinkWatch } from '../../shared/blobs/watch-sink.ts';
-import type { AnswerOf } from '../../shared/contract.ts';
-import { archivePage, folders } from '../../shared/contracts/folders.ts';
-import { errorTable, fail, Failure } from '../../shared/errors.ts';
-import type { Bus, CallContext } from '../../shared/rpc.ts';
+import { fail } from '../../shared/errors.ts';
+import { batchesOf, isLarge, walkPages, type EntriesOptions, type Entry } from './archive-entries.ts';
 import type { Source } from './deliver.ts';
-import { centralHeader, descriptor, endRecords, localHeader, sizeOfEntry, type ZipEntry, type ZipLayout } from './domain/zip.ts';
+import { centralHeader, descriptor, endRecords, localHeader, sizeOfEntry, type ZipLayout } from './domain/zip.ts';
 
-type Listed = AnswerOf<typeof folders.listArchive>['entries'][number];
-type Entry = ZipEntry & Pick<Listed, 'place' | 'ticket'>;
-
-export interface ArchiveOptions {
-  readonly bus: Bus;
+export interface ArchiveOptions extends EntriesOptions {
   readonly blobs: BlobReader;
-  readonly context: CallContext;
-  readonly folderId: string;
   readonly layout: ZipLayout;
-  /** The place of each entry: 32 bits, the highest byte first. */
-  readonly places: Buffer;
 }
 
 export interface ArchiveSource extends Source {
@@ -30,115 +18,107 @@ export interface ArchiveSource extends Source {
   progress(): { entries: number; whole: boolean };
 }
 
+/** Some files of the archive, ready to be sent. */
+interface Ready {
+  readonly entries: number;
+  send(out: SinkWatch, raw: Writable): Promise<void>;
+  close(): Promise<void>;
+}
+
 /** A receiver that takes nothing for so long is gone. */
 const idleMs = 60_000;
 /** The directory is written in pieces of about so many bytes. */
 const pieceBytes = 64 * 1_024;
-/** A page is asked for again while a service restarts: half an archive is of no use to anybody. */
-const pageTries = 20;
-const pageAgainMs = 500;
 
 export function archiveSource(options: ArchiveOptions): ArchiveSource {
-  const { blobs, layout: { isWide, size } } = options;
-  /** CRC-32 of those entries that did not know it in front. */
+  /** CRC-32 of those entries that did not know it in front, by their places. */
   const learnt = new Map<number, number>();
-  const walk = walkEntries(options, true);
-  let next: IteratorResult<Entry> | undefined;
-  let blob: OpenBlob | undefined;
+  const batches = readyBatches(options, learnt);
+  let next: IteratorResult<Ready> | undefined;
   let entries = 0;
   let whole = false;
 
-  async function openEntry({ ticket, size: expected }: Entry): Promise<void> {
-    blob = ticket && (await blobs.open(ticket));
-    if (blob?.size !== expected) throw fail('internal', {}, new Error('a file is not as long as its row says'));
-  }
-
-  async function closeEntry(): Promise<void> {
-    await blob?.close();
-    blob = undefined;
-  }
-
-  async function sendEntry(entry: Entry, out: SinkWatch, raw: Writable): Promise<void> {
-    await out.write(localHeader(entry, isWide));
-    const range = { start: 0, end: entry.size };
-    if (entry.crc32 !== undefined) {
-      if (entry.size > 0) await blob!.pipe(range, raw);
-      return;
+  async function sendFiles(out: SinkWatch, raw: Writable): Promise<void> {
+    for (; next && !next.done; next = await batches.next()) {
+      await next.value.send(out, raw);
+      await next.value.close();
+      entries += next.value.entries;
     }
-    const crc32 = await pipeCounting(blob!, range, raw);
-    learnt.set(entry.place, crc32);
-    await out.write(descriptor({ crc32, size: entry.size }, isWide));
-  }
-
-  async function sendDirectory(out: SinkWatch): Promise<void> {
-    let at = 0;
-    let directory = 0;
-    let pieces: Buffer[] = [];
-    let gathered = 0;
-    for await (const entry of walkEntries(options, false)) {
-      const header = centralHeader(entry, { offset: at, crc32: entry.crc32 ?? learnt.get(entry.place) ?? 0, isWide });
-      at += sizeOfEntry(entry, isWide);
-      gathered = pieces.push(header) && gathered + header.length;
-      directory += header.length;
-      if (gathered < pieceBytes) continue;
-      await out.write(Buffer.concat(pieces));
-      [pieces, gathered] = [[], 0];
-    }
-    const end = endRecords({ entries, offset: at, size: directory, isWide });
-    // The length was promised: an archive that came out otherwise is not passed for a whole one.
-    if (at + directory + end.length !== size) throw fail('internal', {}, new Error('an archive is not as long as was counted'));
-    await out.write(Buffer.concat([...pieces, end]));
   }
 
   return {
-    async open() {
-      next = await walk.next();
-      if (!next.done) await openEntry(next.value);
-    },
+    async open() { next = await batches.next(); },
     async send(raw) {
       const out = watchSink(raw, idleMs);
       try {
-        while (next && !next.done) {
-          if (!blob) await openEntry(next.value);
-          await sendEntry(next.value, out, raw);
-          await closeEntry();
-          entries += 1;
-          next = await walk.next();
-        }
-        await sendDirectory(out);
+        await sendFiles(out, raw);
+        await sendDirectory(options, learnt, out);
         whole = true;
       } finally {
         out.stop();
       }
       raw.end();
     },
-    close: closeEntry,
+    async close() { if (next && !next.done) await next.value.close(); },
     progress: () => ({ entries, whole }),
   };
 }
 
-/** Every entry in its order. With tickets those that are there; a file that went meanwhile ends the walk with an error. */
-async function* walkEntries(options: ArchiveOptions, withTickets: boolean): AsyncGenerator<Entry> {
-  const { places } = options;
-  const count = places.length / 4;
-  for (let index = 0; index < count;) {
-    const wanted = Array.from({ length: Math.min(archivePage, count - index) }, (_, ahead) => places.readUInt32BE(4 * (index + ahead)));
-    const page = await askFor(options, wanted, withTickets);
-    if (page.length === 0 || page.some(({ place }, at) => place !== wanted[at])) throw fail('folder_not_found', { detail: 'A file of the folder was deleted while it was being sent.' });
-    for (const { name, readyAt, ...entry } of page) yield { ...entry, name: archiveName(name), modified: Date.parse(readyAt) };
-    index += page.length;
+async function* readyBatches(options: ArchiveOptions, learnt: Map<number, number>): AsyncGenerator<Ready> {
+  for await (const page of walkPages(options, true)) {
+    for (const batch of batchesOf(page)) yield isLarge(batch) ? await openLarge(options, batch[0]!, learnt) : await readSmall(options, batch, learnt);
   }
 }
 
-async function askFor({ bus, folderId, context: { requestId, traceparent } }: ArchiveOptions, places: number[], withTickets: boolean): Promise<Listed[]> {
-  for (let tries = 1; ; tries += 1) {
-    try {
-      return (await bus.call(folders.listArchive, { folderId, places, withTickets }, { requestId, traceparent })).entries;
-    } catch (error) {
-      if (tries === pageTries || !(error instanceof Failure && errorTable[error.code].retryable)) throw error;
-      await sleep(pageAgainMs);
-    }
+/** Small files are read side by side and written at once: many tiny files cost one write, not three each. */
+async function readSmall(options: ArchiveOptions, batch: readonly Entry[], learnt: Map<number, number>): Promise<Ready> {
+  const { layout: { isWide } } = options;
+  const contents = await Promise.all(batch.map((entry) => readWhole(options, entry)));
+  const pieces = batch.flatMap((entry, index) => {
+    const bytes = contents[index]!;
+    if (entry.crc32 !== undefined) return [localHeader(entry, isWide), bytes];
+    const crc32 = crc32Of(bytes);
+    learnt.set(entry.place, crc32);
+    return [localHeader(entry, isWide), bytes, descriptor({ crc32, size: entry.size }, isWide)];
+  });
+  return { entries: batch.length, send: (out) => out.write(Buffer.concat(pieces)), close: async () => undefined };
+}
+
+async function readWhole(options: ArchiveOptions, entry: Entry): Promise<Buffer> {
+  if (entry.size === 0) return Buffer.alloc(0);
+  const blob = await openFile(options, entry);
+  const chunks: Buffer[] = [];
+  try {
+    // The reader's buffers are its own again when a chunk is taken.
+    await blob.pipe({ start: 0, end: entry.size }, new Writable({ write: (chunk: Buffer, _encoding, done) => { chunks.push(Buffer.from(chunk)); done(); } }));
+  } finally {
+    await blob.close();
   }
+  return Buffer.concat(chunks);
+}
+
+async function openFile({ blobs }: ArchiveOptions, { ticket, size }: Entry): Promise<OpenBlob> {
+  const blob = ticket && (await blobs.open(ticket));
+  if (blob?.size === size) return blob;
+  await blob?.close();
+  throw fail('internal', {}, new Error('a file is not as long as its row says'));
+}
+
+async function openLarge(options: ArchiveOptions, entry: Entry, learnt: Map<number, number>): Promise<Ready> {
+  const { layout: { isWide } } = options;
+  const blob = await openFile(options, entry);
+  const range = { start: 0, end: entry.size };
+  return {
+    entries: 1,
+    async send(out, raw) {
+      await out.write(localHeader(entry, isWide));
+      if (entry.crc32 !== undefined) return blob.pipe(range, raw);
+      const crc32 = await pipeCounting(blob, range, raw);
+      learnt.set(entry.place, crc32);
+      await out.write(descriptor({ crc32, size: entry.size }, isWide));
+    },
+    close: () => blob.close(),
+  };
 }
 
 /** Pipes a file and answers the CRC-32 of what went by. */
@@ -158,4 +138,28 @@ async function pipeCounting(blob: OpenBlob, range: { start: number; end: number 
   } finally {
     raw.off('close', leave);
   }
+}
+
+async function sendDirectory(options: ArchiveOptions, learnt: ReadonlyMap<number, number>, out: SinkWatch): Promise<void> {
+  const { layout: { isWide, size: counted }, places } = options;
+  let offset = 0;
+  let size = 0;
+  let pieces: Buffer[] = [];
+  let gathered = 0;
+  for await (const page of walkPages(options, false)) {
+    for (const entry of page) {
+      const header = centralHeader(entry, { offset, crc32: entry.crc32 ?? learnt.get(entry.place) ?? 0, isWide });
+      offset += sizeOfEntry(entry, isWide);
+      size += header.length;
+      gathered += header.length;
+      pieces.push(header);
+      if (gathered < pieceBytes) continue;
+      await out.write(Buffer.concat(pieces));
+      [pieces, gathered] = [[], 0];
+    }
+  }
+  const end = endRecords({ entries: places.length / 4, offset, size, isWide });
+  // The length was promised: an archive that came out otherwise is not passed for a whole one.
+  if (offset + size + end.length !== counted) throw fail('internal', {}, new Error('an archive is not as long as was counted'));
+  await out.write(Buffer.concat([...pieces, end]));
 }

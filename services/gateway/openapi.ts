@@ -26,6 +26,7 @@ const chapters: readonly [RegExp, string][] = [
   [/^\/api\/upload\/multipart/, 'Native multipart lane'],
   [/^\/mcp$/, 'Hosted MCP'],
   [/^\/api\/pipe/, 'Pipes'],
+  [/^\/api\/folder/, 'Folders'],
   [/^\/api\/(share|agent\/(auth|grants))/, 'Share, agent auth, grants'],
   [/^\/api\/agent\/groups/, 'Agent groups'],
   [/^\/api\/agent\/permissions/, 'Standing permissions'],

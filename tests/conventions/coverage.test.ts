@@ -19,7 +19,6 @@ const otherRoutes = [
 
 /** Codes of the table that no endpoint answers yet, each with the part of the interface that will. */
 const unreached: Partial<Record<ErrorCode, string>> = {
-  folder_not_found: 'folders',
   length_required: 'uploads that go straight to an object store',
 };
 

@@ -14,7 +14,7 @@ const codes: Readonly<Record<string, string>> = {
   'noAgent': 'invalid_agent_credential', 'noOwner': 'invalid_owner_credential',
   'noGrant': 'invalid_grant', 'noPlan': 'plan_mismatch', 'noDelete': 'invalid_delete_token', 'noPass': 'invalid_passcode',
   'notYou': 'agent_not_allowed_for_share', 'not': 'forbidden', 'bad': 'invalid_request',
-  'share': 'share_not_found_or_expired', 'transfer': 'transfer_not_found', 'upload': 'multipart_upload_not_found', 'lane': 'upload_state_conflict',
+  'folder': 'folder_not_found', 'share': 'share_not_found_or_expired', 'transfer': 'transfer_not_found', 'upload': 'multipart_upload_not_found', 'lane': 'upload_state_conflict',
   'group': 'group_not_found', 'perm': 'permission_not_found', 'key': 'key_not_found', 'retired': 'transfer_surface_retired', 'taken': 'agent_id_taken', 'wrong': 'invalid_password', 'route': 'route_not_found',
 };
 const nameOf = Object.fromEntries(Object.entries(codes).map(([name, code]) => [code, name]));
@@ -97,6 +97,31 @@ HEAD /api/dl/{id}                                           | ok      | ok      
 DELETE /api/dl/{id}: of an owner                            | delete? | delete?* | delete?* | delete?* | delete?* | ok      | noAgent | noOwner | noAgent | noAgent | noDelete
 DELETE /api/dl/{id}: of an agent                            | delete? | delete?* | delete?* | delete?* | ok       | ok      | noAgent | noOwner | noAgent | noAgent | noDelete
 DELETE /api/dl/{id}: with its token                         | ok      | ok       | ok       | ok       | ok       | ok      | ok      | ok      | ok      | ok      | noDelete
+POST /api/folder                                            | ok      | ok       | ok       | ok       | ok       | ok      | noAgent | noOwner | noAgent | noAgent | ok
+POST /api/folder: with the owner's group                    | group   | group    | group    | ok       | ok       | ok      | noAgent | noOwner | noAgent | noAgent | group
+POST /api/folder/{folderId}/files: of an owner              | delete? | delete?* | delete?* | delete?* | delete?* | ok      | noAgent | noOwner | noAgent | noAgent | noDelete
+POST /api/folder/{folderId}/files: of an agent              | delete? | delete?* | delete?* | delete?* | ok       | ok      | noAgent | noOwner | noAgent | noAgent | noDelete
+POST /api/folder/{folderId}/files: with its token           | ok      | ok       | ok       | ok       | ok       | ok      | ok      | ok      | ok      | ok      | noDelete
+POST /api/folder/{folderId}/upload-complete: of an owner    | delete? | delete?* | delete?* | delete?* | delete?* | ok      | noAgent | noOwner | noAgent | noAgent | noDelete
+POST /api/folder/{folderId}/upload-complete: of an agent    | delete? | delete?* | delete?* | delete?* | ok       | ok      | noAgent | noOwner | noAgent | noAgent | noDelete
+POST /api/folder/{folderId}/upload-complete: with its token | ok      | ok       | ok       | ok       | ok       | ok      | ok      | ok      | ok      | ok      | noDelete
+POST /api/folder/{folderId}/upload-direct-complete: of an owner | delete? | delete?* | delete?* | delete?* | delete?* | ok      | noAgent | noOwner | noAgent | noAgent | noDelete
+POST /api/folder/{folderId}/upload-direct-complete: of an agent | delete? | delete?* | delete?* | delete?* | ok       | ok      | noAgent | noOwner | noAgent | noAgent | noDelete
+POST /api/folder/{folderId}/upload-direct-complete: with its token | ok      | ok       | ok       | ok       | ok       | ok      | ok      | ok      | ok      | ok      | noDelete
+GET /api/folder/{folderId}/upload-status: of an owner       | delete? | delete?* | delete?* | delete?* | delete?* | ok      | noAgent | noOwner | noAgent | noAgent | noDelete
+GET /api/folder/{folderId}/upload-status: of an agent       | delete? | delete?* | delete?* | delete?* | ok       | ok      | noAgent | noOwner | noAgent | noAgent | noDelete
+GET /api/folder/{folderId}/upload-status: with its token    | ok      | ok       | ok       | ok       | ok       | ok      | ok      | ok      | ok      | ok      | noDelete
+GET /api/folder/{folderId}: of an owner                     | delete? | delete?* | delete?* | delete?* | delete?* | ok      | noAgent | noOwner | noAgent | noAgent | noDelete
+GET /api/folder/{folderId}: of an agent                     | delete? | delete?* | delete?* | delete?* | ok       | ok      | noAgent | noOwner | noAgent | noAgent | noDelete
+GET /api/folder/{folderId}: with its token                  | ok      | ok       | ok       | ok       | ok       | ok      | ok      | ok      | ok      | ok      | noDelete
+GET /api/folder/{folderId}: by its open share               | ok      | noAgent  | ok       | ok       | ok       | noAgent | ok      | noAgent | noAgent | noAgent | noDelete
+GET /api/folder/{folderId}: by its agent share              | agent?* | noAgent  | notYou*  | notYou*  | ok       | noAgent | ok      | noAgent | noAgent | noAgent | agent?*
+GET /api/folder/{folderId}/zip: open                        | ok      | ok       | ok       | ok       | ok       | ok      | ok      | ok      | ok      | ok      | noGrant*
+GET /api/folder/{folderId}/zip: agent                       | grant?* | grant?*  | grant?*  | grant?*  | grant?*  | grant?* | grant?* | grant?* | grant?* | grant?* | noGrant*
+GET /api/folder/{folderId}/zip: agent, with its grant       | ok      | ok       | ok       | ok       | ok       | ok      | ok      | ok      | ok      | ok      | noGrant*
+GET /api/dl/{id}: a file of an open folder                  | ok      | ok       | ok       | ok       | ok       | ok      | ok      | ok      | ok      | ok      | noGrant*
+GET /api/dl/{id}: a file of an agent folder                 | grant?* | grant?*  | grant?*  | grant?*  | grant?*  | grant?* | grant?* | grant?* | grant?* | grant?* | noGrant*
+DELETE /api/dl/{id}: a file of a folder                     | delete? | delete?* | delete?* | delete?* | ok       | ok      | noAgent | noOwner | noAgent | noAgent | noDelete
 POST /api/upload                                            | retired | retired  | retired  | retired  | retired  | retired | retired | retired | retired | retired | retired
 POST /api/tus                                               | retired | retired  | retired  | retired  | retired  | retired | retired | retired | retired | retired | retired
 POST /mcp: upload_text                                      | ok      | ok       | ok       | ok       | ok       | ok      | noAgent | noOwner | noAgent | noAgent | ok
@@ -158,6 +183,15 @@ function readOutcome(answer: Answer): Answer {
 const tool = (name: string, target: keyof Targets, args: (made: Target) => object = ({ shareId }) => ({ shareId })): Way => ({
   target, ask: (made) => ['/mcp', post({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name, arguments: args(made) } })], read: readOutcome,
 });
+/** What a folder's sender may do: the owner, the agent that made it, and whoever has its delete token. */
+const folderWays = (route: string, ask: Way['ask']): readonly [string, Way][] => [
+  [`${route}: of an owner`, { target: 'folder', ask }],
+  [`${route}: of an agent`, { target: 'folderByAgent', ask }],
+  [`${route}: with its token`, { target: 'folder', ask: (made) => {
+    const [path, request] = ask(made);
+    return [path, { ...request, headers: { 'x-delete-token': made['deleteToken']! } }];
+  } }],
+];
 const page = (path: string): Way => ({ target: 'nothing', ask: () => [path] });
 
 const ways = new Map<string, Way>([
@@ -218,6 +252,21 @@ const ways = new Map<string, Way>([
   ['DELETE /api/dl/{id}: of an owner', { target: 'transfer', ask: ({ id }) => [`/api/dl/${id}`, { method: 'DELETE' }] }],
   ['DELETE /api/dl/{id}: of an agent', { target: 'transferByAgent', ask: ({ id }) => [`/api/dl/${id}`, { method: 'DELETE' }] }],
   ['DELETE /api/dl/{id}: with its token', { target: 'transfer', ask: ({ id, deleteToken }) => [`/api/dl/${id}`, { method: 'DELETE', headers: { 'x-delete-token': deleteToken! } }] }],
+  ['POST /api/folder', { target: 'nothing', ask: () => ['/api/folder', post({ name: 'a' })] }],
+  ['POST /api/folder: with the owner\'s group', { target: 'group', ask: ({ groupId }) => ['/api/folder', post({ name: 'a', agentGroupId: groupId })] }],
+  ...folderWays('POST /api/folder/{folderId}/files', ({ folderId }) => [`/api/folder/${folderId}/files`, post({ path: 'another.txt', size: 1 })]),
+  ...folderWays('POST /api/folder/{folderId}/upload-complete', ({ folderId, fileId, uploadId, operationId }) => [`/api/folder/${folderId}/upload-complete`, post({ fileId, uploadId, operationId })]),
+  ...folderWays('POST /api/folder/{folderId}/upload-direct-complete', ({ folderId, fileId, uploadId, operationId }) => [`/api/folder/${folderId}/upload-direct-complete`, post({ fileId, uploadId, operationId })]),
+  ...folderWays('GET /api/folder/{folderId}/upload-status', ({ folderId, operationId }) => [`/api/folder/${folderId}/upload-status?view=completion&operationId=${operationId}`]),
+  ...folderWays('GET /api/folder/{folderId}', ({ folderId }) => [`/api/folder/${folderId}`]),
+  ['GET /api/folder/{folderId}: by its open share', { target: 'folder', ask: ({ folderId, shareId }) => [`/api/folder/${folderId}?share_id=${shareId}`] }],
+  ['GET /api/folder/{folderId}: by its agent share', { target: 'agentFolder', ask: ({ folderId, shareId }) => [`/api/folder/${folderId}?share_id=${shareId}`] }],
+  ['GET /api/folder/{folderId}/zip: open', { target: 'folder', ask: ({ folderId, shareId }) => [`/api/folder/${folderId}/zip?share_id=${shareId}`] }],
+  ['GET /api/folder/{folderId}/zip: agent', { target: 'agentFolder', ask: ({ folderId, shareId }) => [`/api/folder/${folderId}/zip?share_id=${shareId}`] }],
+  ['GET /api/folder/{folderId}/zip: agent, with its grant', { target: 'grantedFolder', ask: ({ folderId, grant }) => [`/api/folder/${folderId}/zip`, { headers: { 'x-access-grant': grant! } }] }],
+  ['GET /api/dl/{id}: a file of an open folder', { target: 'folder', ask: ({ fileId, shareId }) => [`/api/dl/${fileId}?share_id=${shareId}`] }],
+  ['GET /api/dl/{id}: a file of an agent folder', { target: 'agentFolder', ask: ({ fileId, shareId }) => [`/api/dl/${fileId}?share_id=${shareId}`] }],
+  ['DELETE /api/dl/{id}: a file of a folder', { target: 'folderByAgent', ask: ({ fileId }) => [`/api/dl/${fileId}`, { method: 'DELETE' }] }],
   ['POST /api/upload', { target: 'nothing', ask: () => ['/api/upload', post({})] }],
   ['POST /api/tus', { target: 'nothing', ask: () => ['/api/tus', post({})] }],
   ['POST /mcp: upload_text', tool('upload_text', 'nothing', ({ name }) => ({ text: name }))],

@@ -46,10 +46,10 @@ async function makeScenes(path: string): Promise<Scene[]> {
   const { owner, named } = cast;
   const targets = targetsOf(exchange, cast);
   const made: Target[] = await Promise.all([
-    targets.openShare(), targets.agentShare(), targets.granted(), targets.transferByAgent(), targets.key(), targets.group(), targets.permission(), targets.plan(), targets.upload(), targets.plannedUpload(),
+    targets.openShare(), targets.agentShare(), targets.granted(), targets.transferByAgent(), targets.key(), targets.group(), targets.permission(), targets.plan(), targets.upload(), targets.plannedUpload(), targets.folder(), targets.agentFolder(),
   ]);
   const always = {
-    agentKey: named.key, fromAgentId: named.agentId, partNumber: '1', url: inject('sourceUrl'),
+    view: 'completion', agentKey: named.key, fromAgentId: named.agentId, partNumber: '1', url: inject('sourceUrl'),
     ...(path === '/api/owner/session' && { email: owner.email, password: owner.password }),
     ...(path.includes('{groupId}') && { name: 'renamed' }),
   };
@@ -124,7 +124,7 @@ function undescribed({ responses }: Operation, answer: Answer, isHead: boolean):
   const isProblem = answer.status >= 400 && type !== 'application/json';
   if (isProblem && !response['x-error-codes']?.includes(answer.json?.code as string)) return `code ${answer.json?.code}`;
   const schema = isProblem ? description.components.schemas.Problem : content?.schema;
-  if (!schema || type === 'application/octet-stream') return undefined;
+  if (!schema || ['application/octet-stream', 'application/zip'].includes(type)) return undefined;
   const parsed = z.fromJSONSchema(schema as Parameters<typeof z.fromJSONSchema>[0]).safeParse(/[/+]json$/.test(type) ? answer.json : answer.text);
   return parsed.success ? undefined : `body: ${parsed.error.message}`;
 }

@@ -25,10 +25,12 @@ const byTarget = (event: Event) => event.targetId;
 const byData = (field: string) => (event: Event) => event.data[field];
 
 const accounts: readonly Account[] = [
-  { eventType: 'transfer.stored', changes: 'select id from storage.transfers', once: byTarget },
+  { eventType: 'transfer.stored', changes: `select id from storage.transfers where kind = 'file' and folder_id is null`, once: byTarget },
+  { eventType: 'folder.created', changes: `select id from storage.transfers where kind = 'folder'`, once: byTarget },
+  { eventType: 'folder.file_ready', changes: 'select id from storage.folder_files where ready_at is not null', once: byData('fileId') },
   { eventType: 'transfer.deleted', changes: `select id from storage.transfers where ended_how = 'deleted'`, once: byTarget },
   { eventType: 'upload.initialized', changes: 'select id from storage.uploads', once: byData('uploadId') },
-  { eventType: 'upload.completed', changes: `select id from storage.uploads where state in ('completing', 'completed')`, once: byData('uploadId') },
+  { eventType: 'upload.completed', changes: `select id from storage.uploads where state in ('completing', 'completed') and folder_id is null`, once: byData('uploadId') },
   { eventType: 'share.created', changes: 'select id from policy.shares', once: byTarget },
   { eventType: 'share.ended', changes: 'select id from policy.shares where ended_at is not null', once: byTarget },
   { eventType: 'transfer.fetched', outcome: 'error', changes: 'select id from policy.fetches where share_id is not null and returned_at is not null', once: byData('fetchId') },
@@ -105,7 +107,7 @@ async function compareSpending(events: readonly Event[], stack: FaultStack): Pro
 /** Promise: no share without its transfer, no transfer without its share, no deleted transfer with a live share. */
 async function compareHalves(stack: FaultStack): Promise<string[]> {
   const halves = await stack.query<{ id: string }>(`
-    select coalesce(t.id, s.target_id) as id from storage.transfers t full join policy.shares s on s.target_id = t.id and s.id = t.share_id
+    select coalesce(t.id, s.target_id) as id from (select * from storage.transfers where folder_id is null) t full join policy.shares s on s.target_id = t.id and s.id = t.share_id
     where t.id is null or s.id is null or (t.ended_at is null) <> (s.ended_at is null)`);
   return halves.map(({ id }) => `${id} is half-made`);
 }

@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto';
 import type { Cast } from './cast.ts';
 import type { Exchange } from './exchange.ts';
 import { makePipe } from './pipes.ts';
+import { folderLane } from './folder-lane.ts';
 
 /** What a request names, by field. Ids among them can be replaced by ids of nothing. */
 export type Target = Readonly<Record<string, string>>;
@@ -38,7 +39,25 @@ export function targetsOf(exchange: Exchange, { owner, named }: Cast) {
     return { uploadId, ...(planned && { plan: planned }) };
   }
 
+  /** A folder with one file that is ready, and the command that completed it. */
+  async function folder(policy: object, bearer: string): Promise<Target> {
+    const lane = folderLane(exchange);
+    const made = await lane.create({ name: marker, policyMetadata: { label: marker }, ...policy }, bearer);
+    const { fileId, uploadId } = await lane.send(made, `${marker}.txt`, 'some bytes');
+    const operationId = `op-${randomUUID()}`;
+    await lane.complete(made, { fileId, uploadId }, operationId);
+    await lane.untilDone(made, operationId);
+    return { ...made, fileId, uploadId, operationId };
+  }
+
   return {
+    folder: () => folder({}, owner.session),
+    folderByAgent: () => folder({}, named.key),
+    agentFolder: () => folder(forNamed, owner.session),
+    grantedFolder: async () => {
+      const target = await folder(forNamed, owner.session);
+      return { ...target, grant: await grant(target['shareId']!, named.key) };
+    },
     nothing: async (): Promise<Target> => ({ name: randomUUID() }),
     openShare: () => made({}, owner.session),
     agentShare: () => made(forNamed, owner.session),

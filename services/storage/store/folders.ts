@@ -174,7 +174,7 @@ export function foldersStore(database: Database) {
     listArchive: ({ folderId, places, live }: { folderId: string; places: readonly number[]; live: boolean }): Promise<ArchiveEntry[]> => database.run((sql) => sql<ArchiveEntry[]>`
       select place, archive_name as name, file.size, file.crc32, ready_at as "readyAt", transfer.segments
       from folder_files file left join transfers transfer on transfer.id = file.id and gone_at is null
-      where file.folder_id = ${folderId} and place in (select value::int from jsonb_array_elements_text(${sql.json(places as never)}::jsonb)) and ready_at is not null
+      where file.folder_id = ${folderId} and place between ${places[0]!} and ${places.at(-1)!} and place in (select value::int from jsonb_array_elements_text(${sql.json(places as never)}::jsonb)) and ready_at is not null
         and (not ${live}::boolean or (gone_at is null and exists (select from transfers folder where folder.id = file.folder_id and ${isLive(sql)})))
       order by place`),
 
