@@ -114,7 +114,7 @@ GET /api/folder/{folderId}/upload-status: with its token    | ok      | ok      
 GET /api/folder/{folderId}: of an owner                     | delete? | delete?* | delete?* | delete?* | delete?* | ok      | noAgent | noOwner | noAgent | noAgent | noDelete
 GET /api/folder/{folderId}: of an agent                     | delete? | delete?* | delete?* | delete?* | ok       | ok      | noAgent | noOwner | noAgent | noAgent | noDelete
 GET /api/folder/{folderId}: with its token                  | ok      | ok       | ok       | ok       | ok       | ok      | ok      | ok      | ok      | ok      | noDelete
-GET /api/folder/{folderId}: by its open share               | ok      | noAgent  | ok       | ok       | ok       | noAgent | ok      | noAgent | noAgent | noAgent | noDelete
+GET /api/folder/{folderId}: by its open share               | ok      | noAgent  | ok       | ok       | ok       | noAgent | ok      | noAgent | noAgent | noAgent | ok
 GET /api/folder/{folderId}: by its agent share              | agent?* | noAgent  | notYou*  | notYou*  | ok       | noAgent | ok      | noAgent | noAgent | noAgent | agent?*
 GET /api/folder/{folderId}/zip: open                        | ok      | ok       | ok       | ok       | ok       | ok      | ok      | ok      | ok      | ok      | noGrant*
 GET /api/folder/{folderId}/zip: agent                       | grant?* | grant?*  | grant?*  | grant?*  | grant?*  | grant?* | grant?* | grant?* | grant?* | grant?* | noGrant*
