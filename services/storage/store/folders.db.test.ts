@@ -34,7 +34,7 @@ async function makeFolder(): Promise<string> {
 function newFile(folderId: string, path: string, facts: Partial<NewFile> = {}): NewFile {
   return {
     folderId, fileId: newId('file'), uploadId: newId('upload'), path, size: 10, mimeType: 'text/plain', ...namesOf(path), partSize: 10, partCount: 1,
-    mainKey: randomText(), operationHash: null, requestDigest: 'd', ttl: 600, maxFiles: 100, maxBytes: 1_000, ...facts,
+    mainKey: randomText(), lane: 'multipart', operationHash: null, requestDigest: 'd', ttl: 600, maxFiles: 100, maxBytes: 1_000, ...facts,
   };
 }
 
@@ -44,7 +44,7 @@ const declare = (file: NewFile) => store.declareFile(file, event('upload.initial
 async function sendFile(folderId: string, path = 'a'): Promise<Command> {
   const { uploadId, fileId, ...file } = newFile(folderId, path);
   await declare({ ...file, uploadId, fileId });
-  const key = await store.claimPart((await store.findUpload(uploadId))!, 1, randomText(), 60);
+  const key = await store.claimPart({ upload: (await store.findUpload(uploadId))!, partNumber: 1, spareKey: randomText(), checkAfterSeconds: 60 });
   await store.recordPart({ uploadId, partNumber: 1, key: key! }, { size: 10, crc32: 1, sha256: 'a'.repeat(64) });
   return { folderId, fileId, uploadId, operationId: randomText() };
 }
