@@ -1,6 +1,6 @@
 /** Has the object store make one object of an upload's parts, before the upload becomes a transfer. */
 import type { StoredPart } from '../../../shared/blobs/blobs.ts';
-import { Failure } from '../../../shared/errors.ts';
+import { fail, Failure } from '../../../shared/errors.ts';
 import type { Deps } from '../deps.ts';
 import { partsInSession, type Part, type Upload } from '../domain/upload.ts';
 import type { UploadWithParts } from '../store/uploads.ts';
@@ -28,9 +28,8 @@ export async function partsOf(deps: Pick<Deps, 'blobs'>, upload: UploadWithParts
  * @throws upload_state_conflict when the store has other parts; the upload is open again without them
  */
 export async function sealUpload(deps: SealDeps, upload: UploadWithParts, parts: readonly Part[]): Promise<void> {
-  const { id, partsVersion } = upload;
-  await deps.joined(`${id}:${partsVersion}`, async () => {
-    const version = upload.state === 'assembling' ? partsVersion : await deps.store.beginAssembly(upload, upload.lane === 'direct' ? asStored(parts) : []);
+  await deps.joined(upload.id, async () => {
+    const version = upload.state === 'assembling' ? upload.partsVersion : await deps.store.beginAssembly(upload, upload.lane === 'direct' ? asStored(parts) : []);
     // Undefined: somebody else was faster, or a part arrived. The caller reads the upload again.
     if (version !== undefined) await assemble(deps, { ...upload, partsVersion: version }, parts);
   });
@@ -46,15 +45,21 @@ async function assemble(deps: SealDeps, upload: Upload, parts: readonly Part[]):
     if (inSession.length === 0) await objects.cancel(mainKey, session!);
     else await objects.complete(mainKey, session!, inSession);
   } catch (error) {
-    if (error instanceof Failure && error.code === 'upload_state_conflict') await deps.store.reopenUpload(upload, await lostParts(deps, upload, inSession));
+    if (!(error instanceof Failure) || error.code !== 'upload_state_conflict') throw error;
+    const lost = await lostParts(deps, upload, inSession);
+    // The store has them all, or no session any more: another replica is putting the upload together at this moment.
+    if (lost.length === 0) throw fail('service_unavailable', {}, error);
+    await deps.store.reopenUpload(upload, lost);
     throw error;
   }
   await deps.store.sealUpload(upload, inSession);
 }
 
-/** Parts that the store has with other bytes, or not at all. Of the direct lane nothing is kept here: the store is asked again. */
+/** Parts that the store has with other bytes, or not at all. When there are any, nothing is kept of the direct lane: the store is asked again. */
 async function lostParts(deps: SealDeps, { lane, mainKey, session }: Upload, parts: readonly StoredPart[]): Promise<number[]> {
-  if (lane === 'direct') return parts.map(({ partNumber }) => partNumber);
-  const stored = new Map((await objectsOf(deps).listParts(mainKey, session!))?.map(({ partNumber, etag }) => [partNumber, etag]));
-  return parts.filter(({ partNumber, etag }) => stored.get(partNumber) !== etag).map(({ partNumber }) => partNumber);
+  const listed = await objectsOf(deps).listParts(mainKey, session!);
+  if (!listed) return [];
+  const stored = new Map(listed.map(({ partNumber, etag }) => [partNumber, etag]));
+  const lost = parts.filter(({ partNumber, etag }) => stored.get(partNumber) !== etag);
+  return (lane === 'direct' && lost.length > 0 ? parts : lost).map(({ partNumber }) => partNumber);
 }
