@@ -13,7 +13,7 @@ let secrets: Secret[];
 const answers: { readonly place: string; readonly told: string }[] = [];
 beforeAll(async () => {
   // The more is logged, the more could be found.
-  ({ stack, end } = await startFaultStack({ all: { LOG_LEVEL: 'trace' } }));
+  ({ stack, end } = await startFaultStack({ all: { LOG_LEVEL: 'trace', LEGACY_SURFACES: 'upload,tus' } }));
   secrets = await driveEverything();
   // The audit record and the logs come a moment later.
   await sleep(3_000);
@@ -51,6 +51,7 @@ async function driveEverything(): Promise<Secret[]> {
   const session = await driveOwners(driver);
   const agent = await driveKeys(driver, session);
   const made = await driveTransfers(driver, { session, agent });
+  await driveLegacy(driver, session);
   await readBack(driver, { session, agent, made });
   for (const secret of [...driver.issued]) await misplace(driver, secret, { session, agent, made });
   await driver.must('revoke the key', `/api/agent/keys/${agent.keyId}`, { method: 'DELETE', bearer: session });
@@ -119,6 +120,23 @@ async function driveTransfers({ keep, send, must }: Driver, { session, agent: { 
   await send('delete by a wrong token', `/api/dl/${gone.id}`, { method: 'DELETE', headers: { 'x-delete-token': locked.deleteToken } });
   await must('delete', `/api/dl/${gone.id}`, { method: 'DELETE', headers: { 'x-delete-token': gone.deleteToken } });
   return { forAgent, locked, init };
+}
+
+/** The retired surfaces. Their senders put what is secret into forms and headers. */
+async function driveLegacy({ keep, send, must }: Driver, session: string): Promise<void> {
+  const passcode = keep('passcode of a form', 'a-passcode-in-a-form');
+  const form = new FormData();
+  form.append('file', new Blob(['bytes']), 'a.txt');
+  form.append('passcode', passcode);
+  for (const place of ['send a form', 'send a form, replayed']) {
+    const sent = await must(place, '/api/upload', { body: form, bearer: session, headers: { 'idempotency-key': 'a-form' } });
+    keep('delete token of a form', sent.deleteToken, 'send a form', 'send a form, replayed');
+  }
+  const headers = { 'tus-resumable': '1.0.0', 'upload-length': '5', 'content-type': 'application/offset+octet-stream', 'x-share-passcode': keep('passcode of an upload', 'a-passcode-in-a-header') };
+  const made = await send('send by TUS', '/api/tus', { method: 'POST', bearer: session, headers, body: 'bytes' });
+  keep('delete token of an upload', made.json.deleteToken, 'send by TUS', 'look at it by TUS');
+  await send('look at it by TUS', made.headers.get('location')!, { method: 'HEAD', bearer: session, headers: { 'tus-resumable': '1.0.0' } });
+  await send('misplace a passcode', '/api/tus', { method: 'POST', headers: { 'tus-resumable': '1.0.0', 'upload-length': '5', 'upload-metadata': `passcode ${Buffer.from(passcode).toString('base64')}` } });
 }
 
 interface Driven {
