@@ -15,7 +15,9 @@ interface Limits {
  * so the next part is asked for at once.
  */
 export async function* partsOfForm(request: FastifyRequest, limits: Limits): AsyncGenerator<Multipart> {
-  const parts = request.parts({ limits: { ...limits, fileSize: Infinity } })[Symbol.asyncIterator]();
+  // At the level of traces the parser logs every header of the request, credentials among them.
+  const unlogged = Object.create(request, { log: { value: request.log.child({}, { level: 'silent' }) } }) as FastifyRequest;
+  const parts = unlogged.parts({ limits: { ...limits, fileSize: Infinity } })[Symbol.asyncIterator]();
   for (let next = parts.next(); ;) {
     const { done, value } = await next;
     if (done) return;

@@ -15,7 +15,7 @@ let source: SourceServer;
 const answers: { readonly place: string; readonly told: string }[] = [];
 beforeAll(async () => {
   // The more is logged, the more could be found.
-  ({ stack, end } = await startFaultStack({ all: { LOG_LEVEL: 'trace' }, importer: allowPublic }));
+  ({ stack, end } = await startFaultStack({ all: { LOG_LEVEL: 'trace', LEGACY_SURFACES: 'upload,tus' }, importer: allowPublic }));
   source = await startSourceServer();
   secrets = await driveEverything();
   // The audit record and the logs come a moment later.
@@ -59,6 +59,7 @@ async function driveEverything(): Promise<Secret[]> {
   const made = await driveTransfers(driver, { session, agent });
   await driveImports(driver, session);
   await driveMcp(driver, agent);
+  await driveLegacy(driver, session);
   await readBack(driver, { session, agent, made });
   for (const secret of [...driver.issued]) await misplace(driver, secret, { session, agent, made });
   await driver.must('revoke the key', `/api/agent/keys/${agent.keyId}`, { method: 'DELETE', bearer: session });
@@ -161,6 +162,23 @@ async function driveMcp({ keep, must }: Driver, { key }: DrivenAgent): Promise<v
   keep('grant by MCP', accessGrant, 'grant by MCP', 'link by MCP');
   await tool('link by MCP', 'download_link', { shareId, accessGrant });
   for (const sent of [passcode, 'a wrong passcode']) await must('fetch by MCP', '/mcp', { bearer: key, json: toolCall('fetch_share', { shareId, accessGrant, passcode: sent }) });
+}
+
+/** The retired surfaces. Their senders put what is secret into forms and headers. */
+async function driveLegacy({ keep, send, must }: Driver, session: string): Promise<void> {
+  const passcode = keep('passcode of a form', 'a-passcode-in-a-form');
+  const form = new FormData();
+  form.append('file', new Blob(['bytes']), 'a.txt');
+  form.append('passcode', passcode);
+  for (const place of ['send a form', 'send a form, replayed']) {
+    const sent = await must(place, '/api/upload', { body: form, bearer: session, headers: { 'idempotency-key': 'a-form' } });
+    keep('delete token of a form', sent.deleteToken, 'send a form', 'send a form, replayed');
+  }
+  const headers = { 'tus-resumable': '1.0.0', 'upload-length': '5', 'content-type': 'application/offset+octet-stream', 'x-share-passcode': keep('passcode of an upload', 'a-passcode-in-a-header') };
+  const made = await send('send by TUS', '/api/tus', { method: 'POST', bearer: session, headers, body: 'bytes' });
+  keep('delete token of an upload', made.json.deleteToken, 'send by TUS', 'look at it by TUS');
+  await send('look at it by TUS', made.headers.get('location')!, { method: 'HEAD', bearer: session, headers: { 'tus-resumable': '1.0.0' } });
+  await send('misplace a passcode', '/api/tus', { method: 'POST', headers: { 'tus-resumable': '1.0.0', 'upload-length': '5', 'upload-metadata': `passcode ${Buffer.from(passcode).toString('base64')}` } });
 }
 
 interface Driven {

@@ -7,6 +7,7 @@ describe('hideTokens', () => {
     ['/s/aos_rqWiyLEtRCeSWQex%2EYMzXHgoeBrE0Dab/x', '/s/aos_…/x'],
     ['dlt_9DKHyfKWs1wp38O1.O6i: unknown field', 'dlt_…: unknown field'],
     ['/aat_eyJhbGciOi.eyJrZXki.iiXC0LKw', '/aat_…'],
+    ['/api/tus/mpu_9DKHyfKWs1wp38O1', '/api/tus/mpu_…'],
     ['/api/lane/single/eyJhbGciOi.eyJrZXki.iiXC0LKw', '/api/lane/single/eyJ…'],
   ])('%s becomes %s', (text, hidden) => expect(hideTokens(text)).toBe(hidden));
 

@@ -16,8 +16,8 @@ export function readToken(token: string): Credential {
   return { kind: 'unknown' };
 }
 
-/** Everything that looks like one of our tokens or like a signed plan. */
-const tokenForms = /\b(agk|aos|aat|agrt|dlt)_[\w.~%-]{8,}|\b(eyJ)[\w-]+\.[\w-]+\.[\w-]+/g;
+/** Everything that looks like one of our tokens or like a signed plan. An anonymous upload is its id's holder's, and TUS has that id in its address. */
+const tokenForms = /\b(agk|aos|aat|agrt|dlt|mpu)_[\w.~%-]{8,}|\b(eyJ)[\w-]+\.[\w-]+\.[\w-]+/g;
 
 /**
  * Promise: no token is repeated in an answer or a log, wherever its holder put it: in a path, a field's name, a request id.
