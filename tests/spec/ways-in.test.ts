@@ -1,10 +1,11 @@
 /** Every creation route ends in an ordinary share: the same promises, tried after each of them (interface chapter: What the service does). */
 import { randomBytes, randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
-import { sharedExchange, type Agent, type Uploaded } from '../support/exchange.ts';
+import { exchangeAt, sharedExchange, type Agent, type Uploaded } from '../support/exchange.ts';
 import { expectRefusal } from '../support/refusals.ts';
 import { startSecondGateway, type SecondGateway } from '../support/second-gateway.ts';
-import { legacyWaysIn, waysIn, type WayIn, type Wish } from '../support/ways-in.ts';
+import { startSourceServer, type SourceServer } from '../support/source-server.ts';
+import { waysIn, type WayIn, type Wish } from '../support/ways-in.ts';
 
 const exchange = sharedExchange();
 const { call, must } = exchange;
@@ -13,25 +14,30 @@ let named: Agent;
 let other: Agent;
 /** The same exchange, where the retired surfaces work. */
 let legacy: SecondGateway;
+let source: SourceServer;
 
 beforeAll(async () => {
   session = await exchange.signIn();
   [named, other] = [await exchange.makeAgent(session), await exchange.makeAgent(session)];
   const stack = { baseUrl: exchange.baseUrl, dataDir: inject('dataDir'), natsUrl: process.env['AEX_TEST_NATS_URL']! };
+  source = await startSourceServer({ way: (_request, response) => response.setHeader('content-type', 'text/plain').end(content) });
   legacy = await startSecondGateway(stack, { LEGACY_SURFACES: 'upload,tus', RATE_LIMITS: 'off' });
 });
-afterAll(() => legacy.stop());
+afterAll(async () => {
+  source.close();
+  await legacy.stop();
+});
 
-/** Above what is stored in a row, so that a blob is behind it. */
-const content = randomBytes(40_000);
+/** Text, above what is stored in a row, so that a blob is behind it. */
+const content = Buffer.from(randomBytes(30_000).toString('base64'));
 const forNamed = () => ({ authMode: 'agent', allowedAgentIds: [named.agentId] });
 
 async function expectContent(way: WayIn, { status, bytes }: { status: number; bytes: Buffer }): Promise<void> {
   expect(status).toBe(200);
-  expect((await (way.contentOf?.(bytes) ?? bytes)).equals(content)).toBe(true);
+  expect((way.contentOf?.(bytes) ?? bytes).equals(content)).toBe(true);
 }
 
-describe.each([...waysIn(exchange), ...legacyWaysIn(exchange, () => legacy.baseUrl)])('a share made by $name', (way) => {
+describe.each(waysIn(exchange, { serve: () => source.url('/way'), legacy: () => exchangeAt(legacy.baseUrl, exchange.owner) }))('a share made by $name', (way) => {
   const create = (wish: Wish = {}) => way.create(content, wish);
   const refused = async (policy: Record<string, unknown>): Promise<string> => create({ policy, bearer: session }).then(() => 'created', (error: Error) => error.message);
   const resolve = async ({ shareId }: Uploaded, bearer?: string) => call(`/api/share/${shareId}`, { bearer });
