@@ -3,13 +3,11 @@ import type { Handler, HandlerContext, InputOf } from '../../../shared/contract.
 import type { folders } from '../../../shared/contracts/folders.ts';
 import { plans, type PlanClaims } from '../../../shared/contracts/plans.ts';
 import { fail } from '../../../shared/errors.ts';
-import { operationOf } from '../../../shared/operation.ts';
 import { ownContext } from '../../../shared/rpc.ts';
-import { keyedDigest } from '../../../shared/tokens.ts';
 import type { Deps } from '../deps.ts';
 import { folderCreated } from '../domain/sender-event.ts';
 import type { NewTransfer } from '../domain/transfer.ts';
-import { claimOperation } from './claim-operation.ts';
+import { readCreation } from './planned-creation.ts';
 import { readPlan } from './read-plan.ts';
 import { releaseTransfer } from './release-transfer.ts';
 
@@ -21,7 +19,8 @@ const mimeType = 'application/zip';
 export const createFolder = (deps: Deps): Handler<typeof folders.createFolder> =>
   async function createFolder(input, context) {
     const { store, clock, baseUrl } = deps;
-    await claimFor(deps, input, context);
+    // A key that came with another request is refused here, whatever that request was for.
+    await readCreation(deps, 'createFolder', input, context);
     const claims = await planFor(deps, input, context);
     const folder = folderOf(claims);
     const { partSize, maxParallelParts } = claims.geometry;
@@ -31,13 +30,6 @@ export const createFolder = (deps: Deps): Handler<typeof folders.createFolder> =
     const answer = await releaseTransfer(deps, made, context);
     return { ...answer, folderId: answer.id, zipUrl: `${baseUrl}/api/folder/${answer.id}/zip?share_id=${answer.shareId}` };
   };
-
-/** A key that came with another request is refused here, whatever that request was for. A passcode is not stored, not even in a digest that takes no key of ours. */
-async function claimFor(deps: Deps, { passcode, ...asked }: Input, { caller, address, operationId }: HandlerContext): Promise<void> {
-  if (operationId === undefined) return;
-  const input = passcode === undefined ? asked : { ...asked, passcode: keyedDigest(passcode, deps.keys.requestDigest) };
-  await claimOperation(deps, operationOf({ caller, operationId, contract: 'createFolder', input, ...(address && { address }) }));
-}
 
 /** The plan fixes ids, creator and release; the same operation has the same plan, and so the same folder. */
 async function planFor({ bus, keys }: Deps, { name, ...policy }: Input, context: HandlerContext): Promise<PlanClaims> {
