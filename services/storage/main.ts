@@ -65,7 +65,8 @@ const settingsShape = {
   APPEND_LEASE_SECONDS: integerSetting({ min: 2, max: 600, default: 15 }),
   TICKET_GRACE_SECONDS: integerSetting({ min: 1, max: day, default: 120 }),
   KEEP_ENDED_SECONDS: integerSetting({ min: 1, max: 30 * day, default: 2 * day }),
-  FOLDER_MAX_FILES: integerSetting({ min: 1, max: 1_000_000, default: 100_000 }),
+  // The places of an archive's entries fit one message.
+  FOLDER_MAX_FILES: integerSetting({ min: 1, max: 200_000, default: 100_000 }),
   FOLDER_MAX_BYTES: integerSetting({ min: 1, max: 5_120 * GiB, default: 100 * GiB }),
   REQUEST_LIMIT: integerSetting({ min: 1, max: 100_000, default: 512 }),
 };

@@ -100,7 +100,8 @@ describe('DELETE /api/dl/{id}', () => {
     const ready = await lane.add(folder, 'ready', 'ready');
     const sent = await lane.send(folder, 'sent', 'sent');
     await must(`/api/dl/${folder.id}`, { method: 'DELETE', headers: { 'x-delete-token': folder.deleteToken } });
-    expectRefusal(await call(addressOf(folder, ready.fileId)), 404, 'transfer_not_found');
+    expectRefusal(await call(addressOf(folder, ready.fileId)), 404, 'share_not_found_or_expired');
+    expectRefusal(await call(`/api/dl/${ready.fileId}`), 404, 'transfer_not_found');
     expectRefusal(await call(folder.zipUrl), 404, 'folder_not_found');
     expectRefusal(await call(`/api/share/${folder.shareId}`), 404, 'share_not_found_or_expired');
     expectRefusal(await lane.complete(folder, sent, 'too-late'), 404, 'folder_not_found');

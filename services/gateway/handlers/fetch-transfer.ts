@@ -2,6 +2,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { OpenBlob } from '../../../shared/blobs/blobs.ts';
 import { attachedBytes, type AnswerOf } from '../../../shared/contract.ts';
+import { shares } from '../../../shared/contracts/shares.ts';
 import { transfers } from '../../../shared/contracts/transfers.ts';
 import { fail } from '../../../shared/errors.ts';
 import type { Bus } from '../../../shared/rpc.ts';
@@ -85,7 +86,11 @@ async function openThenSpend(deps: FetchDeps, fetch: SpendingFetch, conditions: 
 
 /** Which folder a file is in, storage knows: it is asked first. */
 async function openFileThenSpend(deps: FetchDeps, { id, fetch: asked, conditions }: { id: string; fetch: SpendingFetch; conditions: Conditions }): Promise<Ready> {
-  const opened = await open(deps, asked);
+  const opened = await open(deps, asked).catch(async (error: unknown) => {
+    // Where the share has ended, that is why there is nothing.
+    if (asked.shareId) await deps.bus.call(shares.describeShare, { shareId: asked.shareId }, asked.context);
+    throw error;
+  });
   if (!opened.folderId) throw fail('transfer_not_found');
   return spendIfDelivered(deps, { id, fetch: { ...asked, targetId: opened.folderId, fileId: id }, opened, conditions });
 }
