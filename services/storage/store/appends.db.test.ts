@@ -50,6 +50,8 @@ describe('an append upload', () => {
     expect(await store.releaseLease(id, first.lease!)).toBe(true);
     const second = await writer(id, { seconds: 0 });
     expect(second).toMatchObject({ received: 10, key: first.key });
+    expect(await record(first, 10, 1)).toBeUndefined();
+    expect(await store.keepLease(id, first.lease!, 60)).toBeUndefined();
     expect(await writer(id)).toMatchObject({ received: 10 });
     expect(await record(second, 10, 1)).toBeUndefined();
     expect(await store.keepLease(id, second.lease!, 60)).toBeUndefined();
