@@ -170,7 +170,7 @@ describe('PUT /api/pipe/{pipeId}', () => {
     expectRefusal(await call(byNobody.uploadUrl, { ...bare, bearer: session }), 401, 'delete_token_required');
     const file = await exchange.upload('a file');
     expectRefusal(await call(`/api/pipe/${file.id}`, { ...bare, headers: { 'x-delete-token': file.deleteToken } }), 404, 'transfer_not_found');
-    expectRefusal(await call('/api/pipe/none', bare), 404, 'transfer_not_found');
+    expectRefusal(await call('/api/pipe/none', bare), 400, 'invalid_request', 'pipeId');
     expectRefusal(await call(`${byNobody.uploadUrl}?a=b`, bare), 400, 'invalid_request');
   });
 });

@@ -50,7 +50,6 @@ function readInput(request: FastifyRequest): InputOf<typeof pipes.openPipe> {
   const [extra] = Object.keys(request.query as object);
   if (extra !== undefined) throw unknownParameter(extra);
   const { pipeId } = request.params as { pipeId: string };
-  if (!pipes.openPipe.input.shape.pipeId.safeParse(pipeId).success) throw fail('transfer_not_found');
   return parseInput(pipes.openPipe, { pipeId, deleteToken: header(request, 'x-delete-token'), size: declaredLength(request) }) as InputOf<typeof pipes.openPipe>;
 }
 
