@@ -1,5 +1,5 @@
 /** A service as a process: what it says of bad settings, and that it ends when it is told to. */
-import { spawn } from 'node:child_process';
+import { spawn, type ChildProcess } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { connect } from 'node:net';
@@ -10,7 +10,7 @@ import { findFreePort } from '../deploy/local/free-port.ts';
 
 const root = resolve(import.meta.dirname, '..');
 
-const started: ReturnType<typeof start>[] = [];
+const started: ChildProcess[] = [];
 afterEach(() => started.splice(0).forEach((child) => child.kill('SIGKILL')));
 
 function start(service: string, settings: Record<string, string>, ...args: string[]) {
