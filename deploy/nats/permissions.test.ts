@@ -11,6 +11,7 @@ import { allContracts } from '../../shared/contracts/all.ts';
 import { eventOfService, eventSubject, toCloudEvent } from '../../shared/events.ts';
 import { connectBus, inboxPrefix } from '../../shared/rpc.ts';
 import { startRecorder } from '../../services/audit/events.ts';
+import { sourceFiles } from '../../tests/support/source-files.ts';
 import { findFreePort } from '../local/free-port.ts';
 import { findNatsServer, natsVersion } from '../local/nats-binary.ts';
 import { authorizationFiles } from './authorization.ts';
@@ -62,8 +63,7 @@ describe('the configuration', () => {
     expect(await readFile(join(root, path), 'utf8')).toBe(text);
   });
 
-  test('knows what is behind every call: only the gateway calls by a variable', async () => {
-    const { sourceFiles } = await import('../../tests/support/source-files.ts');
+  test('knows what is behind every call: only the gateway calls by a variable', () => {
     const unknown = sourceFiles('services', 'shared').filter(({ path }) => !/^services\/gateway\/|\.test\.ts$|^shared\/rpc\.ts$/.test(path))
       .filter(({ text }) => /\b[bB]us\.call(?:Raw)?\((?!\s*\w+\.\w+,)/.test(text));
     expect(unknown.map(({ path }) => path)).toEqual([]);
@@ -110,7 +110,7 @@ describe('a service', () => {
 test('an event goes through the stream to audit, and its confirmation back', async () => {
   const bus = await connectBus(`nats://audit:${passwordOf('audit')}@127.0.0.1:${port}`, 'audit', log);
   const recorded: string[] = [];
-  const recorder = startRecorder({ bus, log, replicas: 1, store: { recordEvents: async (events) => { recorded.push(...events.map(({ id }) => id)); } } });
+  const recorder = startRecorder({ bus, log, replicas: 1, store: { recordEvents: async (events) => recorded.push(...events.map(({ id }) => id)) } });
   const event = eventOfService('policy', Date.now(), { eventType: 'share.expired', targetType: 'share', targetId: 'shr_1' });
   const policy = connections['policy']!;
   const confirmed = new Promise<string[]>((settle) => { policy.subscribe('aex.confirm.policy', { queue: 'policy', callback: (_error, message) => settle(message.json<string[]>()) }); });

@@ -1,6 +1,6 @@
 // What each service may say and hear on NATS: read from the contracts and from the calls in its code, so that it is never more than the code needs.
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
-import { join, resolve } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import { subjectOf, type Named } from '../../shared/contract.ts';
 import { allContracts } from '../../shared/contracts/all.ts';
 import { healthContracts } from '../../shared/contracts/health.ts';
@@ -45,8 +45,7 @@ export function permissionsOf(service: string): Permissions {
 
 /** The contracts that a service calls. The gateway also calls whatever looks like something over HTTP, and asks for everybody's health. */
 export function callsOf(service: string): Named[] {
-  const sources = sourcesOf(service);
-  const named = sources.flatMap(calledNames).map((name) => {
+  const named = [...sourcesOf(service).values()].flatMap(calledNames).map((name) => {
     const found = contracts.find((contract) => contract.name === name);
     if (!found) throw new Error(`${service} calls ${name}, which is no contract`);
     return found;
@@ -61,13 +60,18 @@ function calledNames(source: string): string[] {
 }
 
 function emitsEvents(service: string): boolean {
-  return sourcesOf(service).some((source) => /\bstartRelay\(/.test(source));
+  return [...sourcesOf(service)].some(([path, source]) => path.startsWith('services/') && /\bstartRelay\(/.test(source));
 }
 
-/** A service's own code, and the shared code that calls for it. */
-function sourcesOf(service: string): string[] {
-  const files = readdirSync(join(root, 'services', service), { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.ts') && !name.endsWith('.test.ts'));
-  const own = files.map((name) => readFileSync(join(root, 'services', service, name), 'utf8'));
-  const shared = own.some((source) => /\bidentifyBy\(/.test(source)) ? [readFileSync(join(root, 'shared/identify.ts'), 'utf8')] : [];
-  return [...own, ...shared];
+/** Every file that a service runs, its own and the shared ones that it imports. Path -> text. */
+function sourcesOf(service: string): Map<string, string> {
+  const found = new Map<string, string>();
+  const read = (path: string) => {
+    if (found.has(path)) return;
+    const source = readFileSync(join(root, path), 'utf8');
+    found.set(path, source);
+    for (const [, imported] of source.matchAll(/from '(\.[^']+\.ts)'/g)) read(join(dirname(path), imported!));
+  };
+  read(`services/${service}/main.ts`);
+  return found;
 }
