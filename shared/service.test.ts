@@ -2,7 +2,7 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
-import { connect } from 'node:net';
+import { connect, createServer, type Socket } from 'node:net';
 import { resolve } from 'node:path';
 import postgres from 'postgres';
 import { afterEach, describe, expect, test } from 'vitest';
@@ -77,12 +77,55 @@ describe('health', () => {
     expect((await once(child, 'close'))[0]).toBe(143);
   });
 
-  test('a service whose database is away does not become ready', async () => {
+  test('a service is ready while its database answers, and lives all the same', async () => {
+    const { url, drop } = await makeSchema();
+    const way = await openWay(url);
     const port = await findFreePort();
-    start('policy', { ...good, NATS_URL: natsUrl(), METRICS_PORT: String(port) });
+    start('audit', { ...good, NATS_URL: natsUrl(), DATABASE_URL: way.url, METRICS_PORT: String(port) });
+    await answers(`http://127.0.0.1:${port}/readyz`, 200);
+    way.close();
     await answers(`http://127.0.0.1:${port}/readyz`, 503);
+    await answers(`http://127.0.0.1:${port}/livez`, 200);
+    await drop();
   });
 });
+
+/** A way to the database that can be closed. */
+async function openWay(url: string) {
+  const target = new URL(url);
+  const sockets: Socket[] = [];
+  const server = createServer((near) => {
+    const far = connect(Number(target.port), target.hostname);
+    sockets.push(near, far);
+    for (const socket of [near, far]) socket.on('error', () => undefined);
+    near.pipe(far).pipe(near);
+  });
+  const port = await findFreePort();
+  await once(server.listen(port, '127.0.0.1'), 'listening');
+  return {
+    url: Object.assign(new URL(url), { hostname: '127.0.0.1', port: String(port) }).href,
+    close() {
+      server.close();
+      for (const socket of sockets) socket.destroy();
+    },
+  };
+}
+
+/** A schema of its own on the server of the test run. */
+async function makeSchema() {
+  const schema = `scratch_${randomUUID().replaceAll('-', '')}`;
+  const admin = postgres(process.env['AEX_TEST_DATABASE_URL']!, { max: 1, onnotice: () => undefined });
+  await admin.unsafe(`create schema ${schema}`);
+  const url = new URL(process.env['AEX_TEST_DATABASE_URL']!);
+  url.searchParams.set('search_path', schema);
+  return {
+    url: url.href,
+    async drop() {
+      await admin.unsafe(`drop schema ${schema} cascade`);
+      await admin.end();
+    },
+  };
+}
 
 describe('a stop', () => {
   test('lets a request that is under way finish, and takes no other', async () => {
@@ -142,15 +185,10 @@ describe('tasks', () => {
   });
 
   test('a schema is brought up to date once, however often that is asked, and needs the database alone', async () => {
-    const schema = `scratch_${randomUUID().replaceAll('-', '')}`;
-    const admin = postgres(process.env['AEX_TEST_DATABASE_URL']!, { max: 1, onnotice: () => undefined });
-    await admin.unsafe(`create schema ${schema}`);
-    const url = new URL(process.env['AEX_TEST_DATABASE_URL']!);
-    url.searchParams.set('search_path', schema);
-    const migrated = await Promise.all([1, 2, 3].map(() => run('audit', { DATABASE_URL: url.href }, '--migrate')));
+    const { url, drop } = await makeSchema();
+    const migrated = await Promise.all([1, 2, 3].map(() => run('audit', { DATABASE_URL: url }, '--migrate')));
     expect(migrated.map(({ status }) => status)).toEqual([0, 0, 0]);
     expect(migrated.filter(({ printed }) => printed.includes('001-events.sql'))).toHaveLength(1);
-    await admin.unsafe(`drop schema ${schema} cascade`);
-    await admin.end();
+    await drop();
   });
 });

@@ -5,7 +5,7 @@ import { BlockList, isIPv4 } from 'node:net';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
-import { documentsOf, type Fields, type Resource } from '../support/kustomize.ts';
+import { documentsOf, render, type Fields, type Resource } from '../support/kustomize.ts';
 import { at, containersOf, environmentOf, folderOf, labelsOf, list, manifests, named, nameOf, ofKind, overlays, podOf, root, services, workloads, type Overlay } from '../support/manifests.ts';
 
 const read = (path: string) => readFileSync(join(root, path), 'utf8');
@@ -21,11 +21,19 @@ describe('the manifests', () => {
     expect(sorted(documentsOf(plain))).toEqual(sorted(manifests[overlay]));
   });
 
-  test.skipIf(!has('kubeconform')).each(overlays)('%s: kubeconform finds no field that its schema does not know', (overlay) => {
+  const kubernetes = join(root, 'deploy/kubernetes');
+  const base = render(join(kubernetes, 'base'));
+  const whole = [...overlays.map((overlay) => [overlay, manifests[overlay]] as const), ...readdirSync(join(kubernetes, 'components')).map((name) => [name, render(join(kubernetes, 'components', name), base)] as const)];
+
+  test.skipIf(!has('kubeconform')).each(whole)('%s: kubeconform finds no field that its schema does not know', (_name, resources) => {
     const locations = (process.env['KUBECONFORM_SCHEMAS'] ?? 'default https://raw.githubusercontent.com/datreeio/CRDs-catalog/main/{{.Group}}/{{.ResourceKind}}_{{.ResourceAPIVersion}}.json').split(' ');
-    const { stdout, status } = spawnSync('kubeconform', ['-strict', ...locations.flatMap((location) => ['-schema-location', location])], { input: manifests[overlay].map((resource) => JSON.stringify(resource)).join('\n---\n'), encoding: 'utf8' });
+    const { stdout, status } = spawnSync('kubeconform', ['-strict', ...locations.flatMap((location) => ['-schema-location', location])], { input: resources.map((resource) => JSON.stringify(resource)).join('\n---\n'), encoding: 'utf8' });
     expect(stdout).toBe('');
     expect(status).toBe(0);
+  });
+
+  test.each(whole)('%s: no two resources have one name', (_name, resources) => {
+    expect(new Set(resources.map(nameOf)).size).toBe(resources.length);
   });
 
   test('every file is well-formed', () => {
