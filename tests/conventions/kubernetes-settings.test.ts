@@ -4,6 +4,8 @@ import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { makeSecrets } from '../../deploy/kubernetes/make-secrets.ts';
+import type { Named } from '../../shared/contract.ts';
+import { allContracts } from '../../shared/contracts/all.ts';
 import type { SettingFacts } from '../../shared/settings.ts';
 import { at, environmentOf, manifests, named, overlays, root, secretsOf, services, workloads } from '../support/manifests.ts';
 
@@ -11,13 +13,14 @@ import { at, environmentOf, manifests, named, overlays, root, secretsOf, service
 const local = ['AEX_EXIT_WITH_PARENT'];
 /** Settings of what is being built. Whoever brings one takes it out. */
 const arriving: Readonly<Record<string, readonly string[]>> = {
-  gateway: ['LEGACY_SURFACES', 'MCP_ALLOWED_HOSTS', 'MCP_ALLOWED_ORIGINS'],
+  all: ['OTEL_SDK_DISABLED', 'OTEL_TRACES_EXPORTER', 'OTEL_EXPORTER_OTLP_ENDPOINT', 'OTEL_EXPORTER_OTLP_TRACES_ENDPOINT', 'OTEL_SERVICE_NAME'],
+  gateway: ['LEGACY_SURFACES', 'MCP_ALLOWED_HOSTS', 'MCP_ALLOWED_ORIGINS', 'PIPE_WAIT_SECONDS', 'PIPE_IDLE_SECONDS'],
   policy: ['DIRECT_LANE'],
   storage: [
-    'S3_ENDPOINT', 'S3_PUBLIC_ENDPOINT', 'S3_REGION', 'S3_BUCKET', 'S3_PREFIX', 'S3_FORCE_PATH_STYLE', 'S3_CHECKSUMS', 'S3_ACCESS_KEY_ID', 'S3_SECRET_ACCESS_KEY', 'APPEND_LEASE_SECONDS',
+    'S3_ENDPOINT', 'S3_PUBLIC_ENDPOINT', 'S3_REGION', 'S3_BUCKET', 'S3_PREFIX', 'S3_FORCE_PATH_STYLE', 'S3_CHECKSUMS', 'S3_ACCESS_KEY_ID', 'S3_SECRET_ACCESS_KEY',
+    'APPEND_LEASE_SECONDS', 'FOLDER_MAX_FILES', 'FOLDER_MAX_BYTES',
   ],
 };
-
 const arrivingServices = ['importer'];
 
 const isThere = (service: string) => existsSync(join(root, 'services', service, 'main.ts'));
@@ -38,16 +41,15 @@ describe('settings', () => {
 
   test.each(present)('%s reads every setting of its manifest, and its manifest has every setting that it reads', (service) => {
     const read = facts(service).map(({ name }) => name).filter((name) => !local.includes(name));
-    const coming = arriving[service] ?? [];
+    const coming = [...arriving['all']!, ...(arriving[service] ?? [])];
     expect(coming.filter((name) => read.includes(name)), 'has arrived: take it out of the list').toEqual([]);
     for (const overlay of overlays) expect(Object.keys(environmentOf(overlay, service)).sort()).toEqual([...read, ...coming].sort());
   });
 
   test.each(present.flatMap((service) => overlays.map((overlay) => [service, overlay] as const)))('%s takes what the overlay %s sets', (service, overlay) => {
     const env = environmentOf(overlay, service, secretFor);
-    // A driver that is still being built is not known yet.
-    if ('S3_BUCKET' in env && arriving['storage']!.includes('S3_BUCKET')) Object.assign(env, { BLOB_DRIVER: 'fs', BLOB_ROOT: '/blobs' });
-    if (service === 'gateway' && !env['BLOB_ROOT'] && arriving['storage']!.includes('S3_BUCKET')) env['BLOB_ROOT'] = '/blobs';
+    // Until the driver of object stores has arrived, a folder is asked for.
+    if ('BLOB_ROOT' in env && arriving['storage']!.includes('S3_BUCKET')) Object.assign(env, { BLOB_DRIVER: 'fs', BLOB_ROOT: '/blobs' });
     const { status, stderr } = spawnSync(process.execPath, [`services/${service}/main.ts`, '--check-settings'], { cwd: root, env, encoding: 'utf8' });
     expect(stderr).toBe('');
     expect(status).toBe(0);
@@ -59,6 +61,11 @@ describe('settings', () => {
       const drain = Number(environmentOf(overlay, service.metadata.name)['DRAIN_SECONDS']);
       expect(Number(at(service, 'spec.template.spec.terminationGracePeriodSeconds')), service.metadata.name).toBeGreaterThan(pause + drain);
     }
+  });
+
+  test.each(present.filter((service) => service !== 'gateway'))('%s may finish its longest request before it stops', (service) => {
+    const longest = Math.max(...(Object.values(allContracts) as Named[]).filter((contract) => contract.service === service).map(({ deadlineMs = 5_000 }) => deadlineMs));
+    for (const overlay of overlays) expect(1_000 * Number(environmentOf(overlay, service)['DRAIN_SECONDS'])).toBeGreaterThan(longest);
   });
 
   test('gateways are given an hour for the transfers they carry', () => {
