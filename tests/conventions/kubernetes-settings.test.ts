@@ -18,7 +18,7 @@ const arriving: Readonly<Record<string, readonly string[]>> = {
   policy: ['DIRECT_LANE'],
   storage: [
     'S3_ENDPOINT', 'S3_PUBLIC_ENDPOINT', 'S3_REGION', 'S3_BUCKET', 'S3_PREFIX', 'S3_FORCE_PATH_STYLE', 'S3_CHECKSUMS', 'S3_ACCESS_KEY_ID', 'S3_SECRET_ACCESS_KEY',
-    'APPEND_LEASE_SECONDS', 'FOLDER_MAX_FILES', 'FOLDER_MAX_BYTES',
+    'DIRECT_LANE', 'APPEND_LEASE_SECONDS', 'FOLDER_MAX_FILES', 'FOLDER_MAX_BYTES',
   ],
 };
 const arrivingServices = ['importer'];

@@ -1,4 +1,4 @@
--- Run once, after the roles are made: the passwords come from the same Secrets as the services' own.
+-- Run once by psql, after roles.sql, where nobody else gives the roles their passwords: they come from the environment.
 \getenv policy PASSWORD_POLICY
 \getenv storage PASSWORD_STORAGE
 \getenv audit PASSWORD_AUDIT
