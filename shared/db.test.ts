@@ -1,6 +1,11 @@
 /** The driver as it is set up here, against a real PostgreSQL. */
 import { randomUUID } from 'node:crypto';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { pino } from 'pino';
+import postgres from 'postgres';
 import { afterAll, describe, expect, test } from 'vitest';
 import { openDatabase } from './db.ts';
 
@@ -43,6 +48,43 @@ describe('a connection', () => {
     expect(await database.isReady()).toBe(true);
   });
 });
+
+describe('a migration', () => {
+  test('that needs a table in use gives way to those who read it, and comes again', async () => {
+    const { url, folder, admin, drop } = await makeSchema("create table busy (a int)");
+    const reader = await admin.reserve();
+    await reader.unsafe('begin; select * from busy');
+    await writeFile(join(folder, '002-more.sql'), 'alter table busy add column b int');
+    const later = openDatabase(url, 2, pino({ level: 'silent' }));
+    let migrated = false;
+    const migrating = later.migrate(pathToFileURL(`${folder}/`)).then(() => { migrated = true; });
+    await expect.poll(() => later.run((sql) => sql`select 1 from pg_locks where not granted and relation = 'busy'::regclass`), { timeout: 10_000 }).toHaveLength(1);
+    // Whoever comes after a statement that waits for the whole table waits with it.
+    await later.run((sql) => sql`select * from busy`);
+    expect(migrated).toBe(false);
+    await reader.unsafe('commit');
+    await migrating;
+    await later.run((sql) => sql`select b from busy`);
+    reader.release();
+    await drop();
+    await Promise.all([later.close(), admin.end(), rm(folder, { recursive: true })]);
+  });
+});
+
+/** A schema of its own with one migration applied, and where the next one goes. */
+async function makeSchema(first: string) {
+  const schema = `scratch_${randomUUID().replaceAll('-', '')}`;
+  const url = new URL(process.env['AEX_TEST_DATABASE_URL']!);
+  url.searchParams.set('search_path', schema);
+  const admin = postgres(url.href, { max: 2, onnotice: () => undefined });
+  await admin.unsafe(`create schema ${schema}`);
+  const folder = await mkdtemp(join(tmpdir(), 'aex-migrations-'));
+  await writeFile(join(folder, '001-first.sql'), first);
+  const opened = openDatabase(url.href, 1, pino({ level: 'silent' }));
+  await opened.migrate(pathToFileURL(`${folder}/`));
+  await opened.close();
+  return { url: url.href, folder, admin, drop: () => admin.unsafe(`drop schema ${schema} cascade`) };
+}
 
 /** The last statement of each of our connections. */
 async function ownStatements(): Promise<string[]> {

@@ -21,8 +21,8 @@ export function sayWorking(say: (headers: MsgHdrs) => void): NodeJS.Timeout {
 }
 
 /** A request that may take long: waits while it is said to be worked on. Rejects with a code TIMEOUT, or the no-responders code 503, as `request` does. */
-export async function requestPatiently(connection: NatsConnection, subject: string, payload: Uint8Array, options: { timeout: number; headers: MsgHdrs }): Promise<Msg> {
-  const inbox = createInbox();
+export async function requestPatiently(connection: NatsConnection, subject: string, payload: Uint8Array, options: { timeout: number; headers: MsgHdrs; inboxPrefix: string }): Promise<Msg> {
+  const inbox = createInbox(options.inboxPrefix);
   const end = Date.now() + options.timeout;
   let subscription: Subscription | undefined;
   let silence: NodeJS.Timeout | undefined;

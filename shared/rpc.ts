@@ -35,6 +35,11 @@ export interface RawAnswer {
   readonly bytes: Buffer | undefined;
 }
 
+/** Where answers to a service come in: a place of its own, so that no other may listen there. */
+export function inboxPrefix(service: string): string {
+  return `_INBOX_${service}`;
+}
+
 /** The connection to NATS, which goes on reconnecting for ever. */
 export interface Bus {
   readonly connection: NatsConnection;
@@ -58,6 +63,7 @@ export async function connectBus(url: string, name: string, log: Logger): Promis
   const { servers, user, pass } = splitUrl(url);
   const connection = await connect({
     servers, name,
+    inboxPrefix: inboxPrefix(name),
     ...(user && { user, pass }),
     maxReconnectAttempts: -1,
     waitOnFirstConnect: true,
@@ -93,7 +99,7 @@ export async function connectBus(url: string, name: string, log: Logger): Promis
     if (payload.length > (connection.info?.max_payload ?? 1_048_576)) throw fail('payload_too_large');
     const headers = requestHeaders(context, timeout, bytes);
     const request = isLong(contract)
-      ? requestPatiently(connection, subjectOf(contract), payload, { timeout, headers })
+      ? requestPatiently(connection, subjectOf(contract), payload, { timeout, headers, inboxPrefix: inboxPrefix(name) })
       : connection.request(subjectOf(contract), payload, { timeout, headers });
     return readReply(await unlessLost(request).catch((error: unknown) => { throw translateCallError(error); }));
   }

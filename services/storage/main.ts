@@ -136,6 +136,7 @@ await runService('storage', settingsShape, async ({ settings, bus, log }) => {
   });
 
   return {
+    isReady: database.isReady,
     async stop() {
       await served.drain();
       await completions.stop();
