@@ -4,11 +4,12 @@ import { connect, headers as natsHeaders, type Msg, type MsgHdrs, type NatsConne
 import type { z } from 'zod';
 import {
   attachedBytes, subjectOf,
-  type AnswerOf, type Caller, type Contract, type Contracts, type Credential, type Handler, type HandlerContext, type Handlers, type InputOf, type Named, type RequestContext,
+  type AnswerOf, type Caller, type Contract, type Contracts, type Credential, type Handler, type Handlers, type InputOf, type Named, type RequestContext,
 } from './contract.ts';
 import { fail, Failure, isErrorCode, type FailureDetails } from './errors.ts';
 import type { Logger } from './log.ts';
 import { isLong, requestPatiently, sayWorking } from './rpc-patience.ts';
+import { inStep, traceIdOf, type StepFacts } from './tracing.ts';
 
 const defaultDeadlineMs = 5_000;
 
@@ -78,7 +79,11 @@ export async function connectBus(url: string, name: string, log: Logger): Promis
   })();
   const isConnected = () => connected && !connection.isClosed();
 
-  async function callRaw(contract: Named, input: unknown, context: CallContext, bytes?: Uint8Array): Promise<RawAnswer> {
+  function callRaw(contract: Named, input: unknown, context: CallContext, bytes?: Uint8Array): Promise<RawAnswer> {
+    return inStep(stepOf(contract, 'client', context.traceparent), ({ traceparent = context.traceparent }) => send(contract, input, { ...context, traceparent }, bytes));
+  }
+
+  async function send(contract: Named, input: unknown, context: CallContext, bytes: Uint8Array | undefined): Promise<RawAnswer> {
     if (!isConnected()) throw fail('service_unavailable', { retryAfter: 1 });
     const timeout = timeLeft(contract, context);
     const { credential, address, operationId } = context;
@@ -115,6 +120,10 @@ export async function connectBus(url: string, name: string, log: Logger): Promis
     },
     close: () => connection.drain(),
   };
+}
+
+function stepOf({ service, name }: Named, kind: StepFacts['kind'], traceparent: string): StepFacts {
+  return { name: `${service}.${name}`, kind, traceparent, attributes: { 'rpc.system.name': 'nats', 'rpc.method': `${service}/${name}` } };
 }
 
 function splitUrl(url: string): { servers: string[]; user?: string; pass?: string } {
@@ -214,22 +223,14 @@ export function serve<C extends Contracts>(options: ServeOptions<C>): { drain():
 }
 
 async function answer<C extends Contracts>(message: Msg, contract: Named, handler: Handler<Contract>, options: ServeOptions<C>): Promise<void> {
+  const came = message.headers?.get(header.traceparent) ?? '';
   const requestId = message.headers?.get(header.requestId) ?? '';
-  const log = options.log.child({ requestId, contract: contract.name });
+  const log = options.log.child({ requestId, ...(came && { traceId: traceIdOf(came) }), contract: contract.name });
   const began = performance.now();
   const working = isLong(contract) ? sayWorking((headers) => message.respond(undefined, { headers })) : undefined;
   try {
-    const { json, bytes } = splitPayload(message);
-    const envelope = JSON.parse(json.toString('utf8')) as Envelope;
-    const context = readContext(message, envelope, requestId);
-    // Nobody waits any more: doing the work would only add to an overload.
-    if (context.deadline <= Date.now()) return;
-    const input = parseInput(contract, envelope.input);
-    const caller = await identifyCaller(contract, envelope.credential, context, options);
-    const handlerContext: HandlerContext = { ...context, caller, log, ...(bytes && { bytes }) };
-    const result = await handler(input as InputOf<Contract>, handlerContext);
-    replyOutput(message, contract, result);
-    log.info({ ms: Math.round((performance.now() - began) * 10) / 10 }, 'answered');
+    const isAnswered = await inStep(stepOf(contract, 'server', came), ({ traceparent = came }) => work(message, { contract, handler, log, ids: { requestId, traceparent } }, options));
+    if (isAnswered) log.info({ ms: Math.round((performance.now() - began) * 10) / 10 }, 'answered');
   } catch (error) {
     const failure = error instanceof Failure ? error : fail('internal', {}, error);
     if (failure.code === 'internal') log.error({ err: error }, 'request failed');
@@ -240,10 +241,29 @@ async function answer<C extends Contracts>(message: Msg, contract: Named, handle
   }
 }
 
-function readContext(message: Msg, envelope: Envelope, requestId: string): RequestContext {
+interface Work {
+  readonly contract: Named;
+  readonly handler: Handler<Contract>;
+  readonly log: Logger;
+  readonly ids: Pick<RequestContext, 'requestId' | 'traceparent'>;
+}
+
+/** Does what a request asks and answers it. False when nobody waits any more: doing the work would only add to an overload. */
+async function work<C extends Contracts>(message: Msg, { contract, handler, log, ids }: Work, options: ServeOptions<C>): Promise<boolean> {
+  const { json, bytes } = splitPayload(message);
+  const envelope = JSON.parse(json.toString('utf8')) as Envelope;
+  const context = readContext(message, envelope, ids);
+  if (context.deadline <= Date.now()) return false;
+  const input = parseInput(contract, envelope.input);
+  const caller = await identifyCaller(contract, envelope.credential, context, options);
+  const result = await handler(input as InputOf<Contract>, { ...context, caller, log, ...(bytes && { bytes }) });
+  replyOutput(message, contract, result);
+  return true;
+}
+
+function readContext(message: Msg, envelope: Envelope, ids: Pick<RequestContext, 'requestId' | 'traceparent'>): RequestContext {
   return {
-    requestId,
-    traceparent: message.headers?.get(header.traceparent) ?? '',
+    ...ids,
     deadline: Number(message.headers?.get(header.deadline)) || Date.now() + defaultDeadlineMs,
     ...(envelope.address && { address: envelope.address }),
     ...(envelope.operationId && { operationId: envelope.operationId }),

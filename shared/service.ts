@@ -2,6 +2,7 @@
 import { badSettingsExit, commonSettings, readSettings, SettingsError } from './settings.ts';
 import { makeLogger, type Logger } from './log.ts';
 import { connectBus, type Bus } from './rpc.ts';
+import { startTracing } from './tracing.ts';
 import type { z } from 'zod';
 
 /** How long a stop waits for work that is under way. */
@@ -31,9 +32,10 @@ export async function runService<S extends z.ZodRawShape>(
     log.fatal({ err: error }, 'unhandled rejection');
     process.exit(1);
   });
+  const stopTracing = await startTracing(name, common);
   const bus = await connectBus(common.NATS_URL, name, log);
   const running = await start({ settings, bus, log }).catch(exitOnBadSettings);
-  const stop = once(() => shutDown(running, bus, log));
+  const stop = once(() => shutDown({ running, bus, log, stopTracing }));
   process.on('SIGTERM', stop);
   process.on('SIGINT', stop);
   if (common.AEX_EXIT_WITH_PARENT === '1') process.stdin.resume().on('end', stop).on('error', stop);
@@ -64,11 +66,12 @@ function once(work: () => Promise<void>): () => void {
   };
 }
 
-async function shutDown(running: Running, bus: Bus, log: Logger): Promise<void> {
+async function shutDown({ running, bus, log, stopTracing }: { running: Running; bus: Bus; log: Logger; stopTracing: () => Promise<void> }): Promise<void> {
   log.info('stopping');
   setTimeout(() => process.exit(1), drainMs).unref();
   await running.stop().catch((error: unknown) => log.error({ err: error }, 'stopping failed'));
   await bus.close().catch(() => undefined);
+  await stopTracing().catch((error: unknown) => log.warn({ err: error }, 'the last spans could not be sent'));
   log.info('stopped');
   process.exit(0);
 }

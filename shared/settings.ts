@@ -1,5 +1,6 @@
 /** Settings: one zod schema a service, read once from the environment; a bad one names itself and stops the start. */
 import { z } from 'zod';
+import { tracingSettings } from './tracing.ts';
 
 /** A setting was absent or wrong. `message` is one sentence for the person who starts the service. */
 export class SettingsError extends Error {
@@ -32,6 +33,7 @@ export const commonSettings = {
   NATS_URL: z.string().regex(/^(nats|tls|ws|wss):\/\//, 'must start with nats:// or tls://'),
   LOG_LEVEL: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'silent']).default('info'),
   /** Set by the local stack: the service ends when its standard input does. */
+  ...tracingSettings,
   AEX_EXIT_WITH_PARENT: z.enum(['0', '1']).default('0'),
 };
 

@@ -9,6 +9,7 @@ import type { Named } from '../../shared/contract.ts';
 import { fail, failField } from '../../shared/errors.ts';
 import type { Logger } from '../../shared/log.ts';
 import type { Bus } from '../../shared/rpc.ts';
+import { traceIdOf } from '../../shared/tracing.ts';
 import { followRoutes } from './allowed-methods.ts';
 import { requestIdOf } from './context.ts';
 import { parseJson } from './domain/json-body.ts';
@@ -27,6 +28,7 @@ import { mountContracts } from './mount.ts';
 import { describeInterface } from './openapi.ts';
 import { answerMalformed } from './malformed.ts';
 import { limitRates } from './limit-rates.ts';
+import { traceRequests } from './trace-requests.ts';
 import type { Rates } from './rate-settings.ts';
 import { instanceOf, sendFailure, toFailure } from './problem.ts';
 import { readBody } from './request-body.ts';
@@ -75,11 +77,12 @@ export async function buildApp(deps: AppDeps): Promise<FastifyInstance> {
   holdContinue(app);
   const methodsOf = followRoutes(app);
 
+  traceRequests(app);
   app.addHook('onRequest', async (request, reply) => setSafeHeaders(request, reply, baseUrl));
   app.addHook('onRequest', async (request, reply) => requireOneHost(request, reply));
   if (deps.rates) limitRates(app, { ...deps, rates: deps.rates, clock: systemClock });
   app.addHook('onResponse', async (request, reply) => {
-    request.log.info({ method: request.method, path: instanceOf(request), status: reply.statusCode, ms: Math.round(reply.elapsedTime * 10) / 10 }, 'request');
+    request.log.info({ traceId: traceIdOf(request.traceparent), method: request.method, path: instanceOf(request), status: reply.statusCode, ms: Math.round(reply.elapsedTime * 10) / 10 }, 'request');
   });
   app.setErrorHandler((error, request, reply) => {
     const failure = toFailure(error);
