@@ -124,8 +124,8 @@ async function withTimeout<T>(work: PromiseLike<T>, milliseconds: number): Promi
   }
 }
 
-/** The server going away, starting up, shutting down, or out of connections; by the driver's codes and PostgreSQL's classes. */
-const awayCodes = /^(CONNECTION_|CONNECT_TIMEOUT|ECONN|EPIPE|ENOTFOUND|EAI_|ETIMEDOUT|08|57P0|53)/;
+/** The server going away, starting up, shutting down, or out of connections, or a table in use for longer than we wait; by the driver's codes and PostgreSQL's classes. */
+const awayCodes = /^(CONNECTION_|CONNECT_TIMEOUT|ECONN|EPIPE|ENOTFOUND|EAI_|ETIMEDOUT|08|57P0|53|55P03)/;
 
 function translateDatabaseError(error: unknown): unknown {
   const code = (error as { code?: unknown }).code;
@@ -161,6 +161,8 @@ async function migrate(url: string, folder: URL, log: Logger): Promise<void> {
   try {
     await sql.begin(async (tx) => {
       await tx`select pg_advisory_xact_lock(hashtext(current_user))`;
+      // The version before us still serves: a change that waits for a table holds up everybody behind it, so it gives way and comes again.
+      await tx`set local lock_timeout = '2s'`;
       await tx`create table if not exists migrations (name text primary key, applied_at timestamptz not null default now())`;
       const applied = new Set((await tx<{ name: string }[]>`select name from migrations`).map((row) => row.name));
       for (const name of files.filter((file) => !applied.has(file))) {

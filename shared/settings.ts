@@ -32,6 +32,10 @@ const secretSetting = z
 export const commonSettings = {
   NATS_URL: z.string().regex(/^(nats|tls|ws|wss):\/\//, 'must start with nats:// or tls://'),
   LOG_LEVEL: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'silent']).default('info'),
+  /** Where supervisors ask how the process is; nowhere when absent. */
+  METRICS_PORT: integerSetting({ min: 0, max: 65_535 }).optional(),
+  /** How long a stop waits for work that is under way. Whoever stops the service must wait a little longer. */
+  DRAIN_SECONDS: integerSetting({ min: 1, max: 86_400, default: 10 }),
   /** Set by the local stack: the service ends when its standard input does. */
   ...tracingSettings,
   AEX_EXIT_WITH_PARENT: z.enum(['0', '1']).default('0'),
@@ -49,6 +53,22 @@ export const baseUrlSettings = {
     .url({ protocol: /^https?$/, error: 'must be an http or https address' })
     .transform((url) => url.replace(/\/+$/, '')),
 };
+
+/** A setting as the operator sees it. */
+export interface SettingFacts {
+  readonly name: string;
+  readonly required: boolean;
+  /** What holds when it is absent; none when nothing does. */
+  readonly default?: unknown;
+}
+
+/** What a service can be set to, for the manifests and documents that must name the same. */
+export function describeSettings(shape: z.ZodRawShape): SettingFacts[] {
+  return Object.entries(shape).map(([name, schema]) => {
+    const absent = z.safeParse(schema, undefined);
+    return { name, required: !absent.success, ...(absent.data !== undefined && { default: absent.data }) };
+  });
+}
 
 /**
  * Reads a service's settings from the environment. Empty counts as absent.

@@ -50,6 +50,7 @@ await runService('audit', settingsShape, async ({ settings, bus, log }) => {
     limit,
   });
   return {
+    isReady: database.isReady,
     async stop() {
       await served.drain();
       await recorder.stop();

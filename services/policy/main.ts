@@ -148,6 +148,7 @@ await runService('policy', settingsShape, async ({ settings, bus, log }) => {
   });
 
   return {
+    isReady: database.isReady,
     async stop() {
       await served.drain();
       await sweeper.stop();

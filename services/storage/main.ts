@@ -82,6 +82,7 @@ await runService('storage', settingsShape, async ({ settings, bus, log }) => {
   });
 
   return {
+    isReady: database.isReady,
     async stop() {
       await served.drain();
       await sweeper.stop();
