@@ -8,6 +8,7 @@ import {
 } from './contract.ts';
 import { fail, Failure, isErrorCode, type FailureDetails } from './errors.ts';
 import type { Logger } from './log.ts';
+import { count, measureEach, measureNow, type Metrics } from './metrics.ts';
 import { isLong, requestPatiently, sayWorking } from './rpc-patience.ts';
 import { inStep, traceIdOf, type StepFacts } from './tracing.ts';
 
@@ -183,6 +184,7 @@ export interface ServeOptions<C extends Contracts> {
   /** Confirms who a credential belongs to. Throws `invalid_agent_credential` or `invalid_owner_credential`. */
   readonly identify: (credential: Credential, context: RequestContext) => Promise<Caller>;
   readonly log: Logger;
+  readonly metrics: Metrics;
   /** Requests under way at once in this process; one more is answered `overloaded`. */
   readonly limit: number;
   /** Called after each request, so that the outbox relay looks for what it wrote. */
@@ -192,6 +194,7 @@ export interface ServeOptions<C extends Contracts> {
 /** Serves a service's contracts in its queue group. Every handler is awaited; its input and output are checked. Answers how to stop: no new requests, then wait for those under way. */
 export function serve<C extends Contracts>(options: ServeOptions<C>): { drain(): Promise<void> } {
   let underWay = 0;
+  const measure = measureRequests(options.metrics, () => underWay);
   const subscriptions: Subscription[] = [];
   for (const [name, contract] of Object.entries(options.contracts)) {
     const handler = (options.handlers as Record<string, Handler<Contract>>)[name]!;
@@ -200,7 +203,7 @@ export function serve<C extends Contracts>(options: ServeOptions<C>): { drain():
       if (underWay >= options.limit) return replyFailure(message, fail('overloaded', { retryAfter: 1 }));
       underWay += 1;
       try {
-        await answer(message, named, handler, options);
+        await answer(message, named, handler, { ...options, ...measure });
       } finally {
         underWay -= 1;
         options.onHandled?.();
@@ -222,14 +225,14 @@ export function serve<C extends Contracts>(options: ServeOptions<C>): { drain():
   };
 }
 
-async function answer<C extends Contracts>(message: Msg, contract: Named, handler: Handler<Contract>, options: ServeOptions<C>): Promise<void> {
+async function answer<C extends Contracts>(message: Msg, contract: Named, handler: Handler<Contract>, options: ServeOptions<C> & Measures): Promise<void> {
   const came = message.headers?.get(header.traceparent) ?? '';
   const requestId = message.headers?.get(header.requestId) ?? '';
   const log = options.log.child({ requestId, ...(came && { traceId: traceIdOf(came) }), contract: contract.name });
   const began = performance.now();
   const working = isLong(contract) ? sayWorking((headers) => message.respond(undefined, { headers })) : undefined;
   try {
-    const isAnswered = await inStep(stepOf(contract, 'server', came), ({ traceparent = came }) => work(message, { contract, handler, log, ids: { requestId, traceparent } }, options));
+    const isAnswered = await inStep(stepOf(contract, 'server', came), ({ traceparent = came }) => options.measured({ contract: contract.name }, () => work(message, { contract, handler, log, ids: { requestId, traceparent } }, options)));
     if (isAnswered) log.info({ ms: Math.round((performance.now() - began) * 10) / 10 }, 'answered');
   } catch (error) {
     const failure = error instanceof Failure ? error : fail('internal', {}, error);
@@ -241,6 +244,19 @@ async function answer<C extends Contracts>(message: Msg, contract: Named, handle
   }
 }
 
+interface Measures {
+  readonly measured: <T>(values: { contract: string }, work: () => Promise<T>) => Promise<T>;
+  readonly countBytes: (values: { direction: string }, by: number) => void;
+}
+
+function measureRequests(metrics: Metrics, underWay: () => number): Measures {
+  measureNow(metrics, { name: 'aex_rpc_requests_in_flight', help: 'Requests over NATS that this process is answering' }, underWay);
+  return {
+    measured: measureEach(metrics, { name: 'aex_rpc_request_seconds', help: 'Requests over NATS, as the service that answers sees them', labels: ['contract'] }),
+    countBytes: count(metrics, { name: 'aex_rpc_attached_bytes_total', help: 'Bytes of small assets that came and went inside requests', labels: ['direction'] }),
+  };
+}
+
 interface Work {
   readonly contract: Named;
   readonly handler: Handler<Contract>;
@@ -249,7 +265,7 @@ interface Work {
 }
 
 /** Does what a request asks and answers it. False when nobody waits any more: doing the work would only add to an overload. */
-async function work<C extends Contracts>(message: Msg, { contract, handler, log, ids }: Work, options: ServeOptions<C>): Promise<boolean> {
+async function work<C extends Contracts>(message: Msg, { contract, handler, log, ids }: Work, options: ServeOptions<C> & Measures): Promise<boolean> {
   const { json, bytes } = splitPayload(message);
   const envelope = JSON.parse(json.toString('utf8')) as Envelope;
   const context = readContext(message, envelope, ids);
@@ -258,6 +274,9 @@ async function work<C extends Contracts>(message: Msg, { contract, handler, log,
   const caller = await identifyCaller(contract, envelope.credential, context, options);
   const result = await handler(input as InputOf<Contract>, { ...context, caller, log, ...(bytes && { bytes }) });
   replyOutput(message, contract, result);
+  if (bytes) options.countBytes({ direction: 'in' }, bytes.length);
+  const sent = result[attachedBytes];
+  if (sent) options.countBytes({ direction: 'out' }, sent.length);
   return true;
 }
 

@@ -1,6 +1,7 @@
 /** A service's life: settings, connections, health, draining, and the two ways to end. */
 import { badSettingsExit, commonSettings, readSettings, SettingsError } from './settings.ts';
 import { makeLogger, type Logger } from './log.ts';
+import { makeMetrics, type Metrics } from './metrics.ts';
 import { answerProbes } from './probes.ts';
 import { connectBus, type Bus } from './rpc.ts';
 import { runTask } from './service-tasks.ts';
@@ -26,7 +27,7 @@ type Settings<S extends z.ZodRawShape> = z.output<z.ZodObject<S & typeof commonS
 export async function runService<S extends z.ZodRawShape>(
   name: string,
   settingsShape: S,
-  start: (parts: { settings: Settings<S>; bus: Bus; log: Logger }) => Promise<Running>,
+  start: (parts: { settings: Settings<S>; bus: Bus; log: Logger; metrics: Metrics }) => Promise<Running>,
 ): Promise<void> {
   let stop: () => void = () => process.exit(stoppedEarlyExit);
   // From the first moment on: the first process of a container is ended by no signal that it does not listen to.
@@ -43,11 +44,12 @@ export async function runService<S extends z.ZodRawShape>(
     log.fatal({ err: error }, 'unhandled rejection');
     process.exit(1);
   });
+  const metrics = makeMetrics(name);
   let isReady = async () => false;
-  if (common.METRICS_PORT !== undefined) await answerProbes(common.METRICS_PORT, () => isReady());
+  if (common.METRICS_PORT !== undefined) await answerProbes(common.METRICS_PORT, () => isReady(), metrics);
   const stopTracing = await startTracing(name, common);
   const bus = await connectBus(common.NATS_URL, name, log);
-  const running = await start({ settings, bus, log }).catch(exitOnBadSettings);
+  const running = await start({ settings, bus, log, metrics }).catch(exitOnBadSettings);
   isReady = async () => bus.isConnected() && (await running.isReady?.()) !== false;
   stop = once(() => {
     isReady = async () => false;

@@ -1,7 +1,7 @@
 /** Traces: OpenTelemetry spans from HTTP through NATS to SQL. Recorded only where the standard variables name a collector; without them a step passes its parent on. */
 import { context, ROOT_CONTEXT, SpanKind, SpanStatusCode, trace, type Attributes, type Context, type Span } from '@opentelemetry/api';
 import { z } from 'zod';
-import { errorTable, Failure } from './errors.ts';
+import { errorCodeOf, errorTable } from './errors.ts';
 
 /** What decides whether there are traces. The other variables of OpenTelemetry (headers, sampler, resource, batches) its SDK reads by itself. */
 export const tracingSettings = {
@@ -105,7 +105,7 @@ function headerOf(span: Span): string | undefined {
 
 /** Only a code crosses into a trace: a message of somebody else's may hold what a trace must not. */
 function recordError(span: Span, error: unknown): void {
-  const code = error instanceof Failure ? error.code : 'internal';
+  const code = errorCodeOf(error);
   span.setAttribute('error.type', code);
   if (errorTable[code].status >= 500) span.setStatus({ code: SpanStatusCode.ERROR });
 }

@@ -8,6 +8,7 @@ import { allContracts } from '../../shared/contracts/all.ts';
 import type { Named } from '../../shared/contract.ts';
 import { fail, failField } from '../../shared/errors.ts';
 import type { Logger } from '../../shared/log.ts';
+import type { Metrics } from '../../shared/metrics.ts';
 import type { Bus } from '../../shared/rpc.ts';
 import { traceIdOf } from '../../shared/tracing.ts';
 import { followRoutes } from './allowed-methods.ts';
@@ -27,6 +28,7 @@ import { uploadPart } from './handlers/upload-part.ts';
 import { mountContracts } from './mount.ts';
 import { describeInterface } from './openapi.ts';
 import { answerMalformed } from './malformed.ts';
+import { answerMetrics, measureRequests } from './measure-requests.ts';
 import { limitRates } from './limit-rates.ts';
 import { traceRequests } from './trace-requests.ts';
 import type { Rates } from './rate-settings.ts';
@@ -39,6 +41,8 @@ export interface AppDeps {
   readonly uses: Uses;
   readonly blobs: BlobReader & BlobWriter;
   readonly log: Logger;
+  /** `isShown` where they have no port of their own. */
+  readonly metrics: { readonly registry: Metrics; readonly isShown: boolean };
   readonly baseUrl: string;
   readonly version: string;
   /** Addresses of proxies whose X-Forwarded-For counts; CIDR ranges. A count of hops would be forgeable. */
@@ -78,6 +82,7 @@ export async function buildApp(deps: AppDeps): Promise<FastifyInstance> {
   const methodsOf = followRoutes(app);
 
   traceRequests(app);
+  measureRequests(app, deps.metrics.registry);
   app.addHook('onRequest', async (request, reply) => setSafeHeaders(request, reply, baseUrl));
   app.addHook('onRequest', async (request, reply) => requireOneHost(request, reply));
   if (deps.rates) limitRates(app, { ...deps, rates: deps.rates, clock: systemClock });
@@ -112,6 +117,7 @@ function mountRoutes(app: FastifyInstance, deps: AppDeps): void {
   app.get('/api/dl/:id', fetchTransfer(deps));
   app.head('/api/dl/:id', headTransfer(deps));
   app.get('/openapi.json', async () => openapi);
+  if (deps.metrics.isShown) answerMetrics(app, deps.metrics.registry);
   app.get('/healthz', healthz);
   app.get('/readyz', readyz(bus));
 }

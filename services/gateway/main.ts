@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import { isIP } from 'node:net';
 import { z } from 'zod';
 import { openFsBlobs } from '../../shared/blobs/fs.ts';
+import { measureBlobs } from '../../shared/blobs/measured.ts';
 import { runService } from '../../shared/service.ts';
 import { baseUrlSettings, integerSetting } from '../../shared/settings.ts';
 import { buildApp } from './app.ts';
@@ -33,11 +34,12 @@ function isAddressRange(range: string): boolean {
   return family !== 0 && rest === undefined && (bits === undefined || (/^\d{1,3}$/.test(bits) && Number(bits) <= (family === 4 ? 32 : 128)));
 }
 
-await runService('gateway', settingsShape, async ({ settings, bus, log }) => {
+await runService('gateway', settingsShape, async ({ settings, bus, log, metrics }) => {
   const uses = openUses(bus, log);
   const app = await buildApp({
     bus, log, uses, version,
-    blobs: openFsBlobs(settings.BLOB_ROOT),
+    blobs: measureBlobs(openFsBlobs(settings.BLOB_ROOT), metrics),
+    metrics: { registry: metrics, isShown: settings.METRICS_PORT === undefined },
     baseUrl: settings.BASE_URL,
     trustedProxies: settings.TRUSTED_PROXIES,
     rates: readRates(settings),

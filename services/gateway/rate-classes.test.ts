@@ -1,6 +1,7 @@
 /** Every route has a limit that somebody chose, or is free on purpose. */
 import { pino } from 'pino';
 import { expect, test } from 'vitest';
+import { makeMetrics } from '../../shared/metrics.ts';
 import type { Bus } from '../../shared/rpc.ts';
 import { buildApp, type AppDeps } from './app.ts';
 import { hasRateClass, rateClassOf } from './rate-classes.ts';
@@ -9,6 +10,7 @@ import { hasRateClass, rateClassOf } from './rate-classes.ts';
 async function routesOfApp(): Promise<string[]> {
   const app = await buildApp({
     bus: {} as Bus, uses: {} as AppDeps['uses'], blobs: {} as AppDeps['blobs'], log: pino({ level: 'silent' }), baseUrl: 'http://localhost', version: '0', trustedProxies: [],
+    metrics: { registry: makeMetrics('test'), isShown: true },
   });
   await app.ready();
   const routes = app.printRoutes({ commonPrefix: false, includeHooks: false });

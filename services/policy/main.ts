@@ -6,6 +6,7 @@ import { healthOf } from '../../shared/contracts/health.ts';
 import { openDatabase, type Database } from '../../shared/db.ts';
 import { newId } from '../../shared/ids.ts';
 import type { Logger } from '../../shared/log.ts';
+import { measureDatabase, measureOutbox } from '../../shared/metrics.ts';
 import { startRelay } from '../../shared/outbox.ts';
 import { serve } from '../../shared/rpc.ts';
 import { runService } from '../../shared/service.ts';
@@ -29,6 +30,7 @@ import { leaseRequests } from './handlers/lease-requests.ts';
 import { finishOidc, startOidc, type Oidc } from './handlers/oidc.ts';
 import { changePassword, readSession, signIn, signOut, signOutEverywhere } from './handlers/owner-session.ts';
 import { listShares, revokeShare, updateShare } from './handlers/own-shares.ts';
+import { countUses } from './count-uses.ts';
 import { planTransfer } from './handlers/plan-transfer.ts';
 import { readJwks } from './handlers/read-jwks.ts';
 import { resolveShare } from './handlers/resolve-share.ts';
@@ -89,10 +91,11 @@ const settingsShape = {
 
 type Settings = z.output<z.ZodObject<typeof settingsShape>>;
 
-await runService('policy', settingsShape, async ({ settings, bus, log }) => {
+await runService('policy', settingsShape, async ({ settings, bus, log, metrics }) => {
   const oidc = makeOidc(settings);
-  const database = openDatabase(settings.DATABASE_URL, settings.DATABASE_POOL, log);
+  const database = measureDatabase(openDatabase(settings.DATABASE_URL, settings.DATABASE_POOL, log), settings.DATABASE_POOL, metrics);
   await database.migrate(new URL('./store/migrations/', import.meta.url));
+  measureOutbox(database, metrics);
   const relay = startRelay(bus, database, 'policy', log);
   const deps = makeDeps(settings, { database, bus, publish: relay.publish });
   await createFirstOwner(deps.store, settings, log);
@@ -101,7 +104,7 @@ await runService('policy', settingsShape, async ({ settings, bus, log }) => {
   const checkPassword = makeCheckPassword(deps);
 
   const served = serve({
-    bus, log,
+    bus, log, metrics,
     contracts: { ...policyContracts, ...healthOf('policy') },
     handlers: {
       planTransfer: planTransfer(deps),
@@ -114,8 +117,7 @@ await runService('policy', settingsShape, async ({ settings, bus, log }) => {
       describeShare: describeShare(deps),
       createShare: createShare(deps),
       endShares: endShares(deps),
-      spendUse: spendUse(deps),
-      returnUse: returnUse(deps),
+      ...countUses({ spendUse: spendUse(deps), returnUse: returnUse(deps) }, metrics),
       issueGrant: issueGrant(deps),
       identifyCaller: identifyCaller(deps),
       authenticateAgent: authenticateAgent(deps),
