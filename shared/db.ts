@@ -4,6 +4,7 @@ import { setTimeout } from 'node:timers/promises';
 import postgres from 'postgres';
 import { fail, Failure } from './errors.ts';
 import type { Logger } from './log.ts';
+import { beginStep } from './tracing.ts';
 
 /** The server ends a statement after this; the client stops waiting a little later, in case the server is gone. */
 const statementTimeoutMs = 3_500;
@@ -67,11 +68,14 @@ export function openDatabase(url: string, poolSize: number, log: Logger, paramet
 
   async function run<T>(statement: Statement<T>): Promise<T> {
     const used = pool;
+    const step = beginStep({ name: 'postgresql', kind: 'client', attributes: { 'db.system.name': 'postgresql' } });
     try {
       const result = await withTimeout(statement(used), clientTimeoutMs);
       stalled = 0;
+      step.end(undefined, describeStatement(result));
       return result;
     } catch (error) {
+      step.end(error);
       const failure = translateDatabaseError(error);
       if (failure instanceof Failure && failure.code === 'deadline_exceeded' && used === pool && ++stalled >= stalledAfter) replacePool();
       throw failure;
@@ -100,6 +104,12 @@ function openPool(url: string, max: number, parameters: Parameters): Sql {
     onnotice: () => undefined,
   };
   return postgres(url, options);
+}
+
+/** A statement's text has its parameters as numbers, so no value of anybody's is in it. */
+function describeStatement(result: unknown): Record<string, string> {
+  const text = (result as { statement?: { string?: string } } | undefined)?.statement?.string?.replace(/\s+/g, ' ').trim();
+  return text === undefined ? {} : { 'db.query.text': text.slice(0, 2_000) };
 }
 
 async function withTimeout<T>(work: PromiseLike<T>, milliseconds: number): Promise<T> {

@@ -129,3 +129,8 @@ export function failField(path: string, message: string): Failure {
 export function isErrorCode(text: string): text is ErrorCode {
   return Object.hasOwn(table, text);
 }
+
+/** The code that an error has as an answer. */
+export function errorCodeOf(error: unknown): ErrorCode {
+  return error instanceof Failure ? error.code : 'internal';
+}

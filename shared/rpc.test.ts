@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { attachedBytes, defineContracts, type Caller } from './contract.ts';
 import { fail } from './errors.ts';
+import { makeMetrics } from './metrics.ts';
 import { connectBus, serve, type Bus } from './rpc.ts';
 
 const context = { requestId: 'req_test', traceparent: '' };
@@ -29,7 +30,7 @@ const releaseAll = () => releases.splice(0).forEach((release) => release());
 beforeAll(async () => {
   bus = await connectBus(process.env['AEX_TEST_NATS_URL']!, 'test', pino({ level: 'silent' }));
   serve({
-    bus, contracts: served, log: pino({ level: 'silent' }), limit: 2,
+    bus, contracts: served, log: pino({ level: 'silent' }), metrics: makeMetrics('test'), limit: 2,
     identify: async (): Promise<Caller> => ({ type: 'owner', ownerId: 'own_1', sessionId: 's' }),
     handlers: {
       testEcho: async ({ text }, { bytes }) => (bytes ? { text, [attachedBytes]: bytes } : { text }),

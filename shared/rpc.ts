@@ -4,11 +4,13 @@ import { connect, headers as natsHeaders, type Msg, type MsgHdrs, type NatsConne
 import type { z } from 'zod';
 import {
   attachedBytes, subjectOf,
-  type AnswerOf, type Caller, type Contract, type Contracts, type Credential, type Handler, type HandlerContext, type Handlers, type InputOf, type Named, type RequestContext,
+  type AnswerOf, type Caller, type Contract, type Contracts, type Credential, type Handler, type Handlers, type InputOf, type Named, type RequestContext,
 } from './contract.ts';
 import { fail, Failure, isErrorCode, type FailureDetails } from './errors.ts';
 import type { Logger } from './log.ts';
+import { count, measureEach, measureNow, type Metrics } from './metrics.ts';
 import { isLong, requestPatiently, sayWorking } from './rpc-patience.ts';
+import { inStep, traceIdOf, type StepFacts } from './tracing.ts';
 
 const defaultDeadlineMs = 5_000;
 
@@ -89,7 +91,11 @@ export async function connectBus(url: string, name: string, log: Logger): Promis
   })();
   const isConnected = () => connected && !connection.isClosed();
 
-  async function callRaw(contract: Named, input: unknown, context: CallContext, bytes?: Uint8Array): Promise<RawAnswer> {
+  function callRaw(contract: Named, input: unknown, context: CallContext, bytes?: Uint8Array): Promise<RawAnswer> {
+    return inStep(stepOf(contract, 'client', context.traceparent), ({ traceparent = context.traceparent }) => send(contract, input, { ...context, traceparent }, bytes));
+  }
+
+  async function send(contract: Named, input: unknown, context: CallContext, bytes: Uint8Array | undefined): Promise<RawAnswer> {
     if (!isConnected()) throw fail('service_unavailable', { retryAfter: 1 });
     const timeout = timeLeft(contract, context);
     const { credential, address, operationId } = context;
@@ -126,6 +132,10 @@ export async function connectBus(url: string, name: string, log: Logger): Promis
     },
     close: () => connection.drain(),
   };
+}
+
+function stepOf({ service, name }: Named, kind: StepFacts['kind'], traceparent: string): StepFacts {
+  return { name: `${service}.${name}`, kind, traceparent, attributes: { 'rpc.system.name': 'nats', 'rpc.method': `${service}/${name}` } };
 }
 
 function splitUrl(url: string): { servers: string[]; user?: string; pass?: string } {
@@ -185,6 +195,7 @@ export interface ServeOptions<C extends Contracts> {
   /** Confirms who a credential belongs to. Throws `invalid_agent_credential` or `invalid_owner_credential`. */
   readonly identify: (credential: Credential, context: RequestContext) => Promise<Caller>;
   readonly log: Logger;
+  readonly metrics: Metrics;
   /** Requests under way at once in this process; one more is answered `overloaded`. */
   readonly limit: number;
   /** Called after each request, so that the outbox relay looks for what it wrote. */
@@ -194,6 +205,7 @@ export interface ServeOptions<C extends Contracts> {
 /** Serves a service's contracts in its queue group. Every handler is awaited; its input and output are checked. Answers how to stop: no new requests, then wait for those under way. */
 export function serve<C extends Contracts>(options: ServeOptions<C>): { drain(): Promise<void> } {
   let underWay = 0;
+  const measure = measureRequests(options.metrics, () => underWay);
   const subscriptions: Subscription[] = [];
   for (const [name, contract] of Object.entries(options.contracts)) {
     const handler = (options.handlers as Record<string, Handler<Contract>>)[name]!;
@@ -202,7 +214,7 @@ export function serve<C extends Contracts>(options: ServeOptions<C>): { drain():
       if (underWay >= options.limit) return replyFailure(message, fail('overloaded', { retryAfter: 1 }));
       underWay += 1;
       try {
-        await answer(message, named, handler, options);
+        await answer(message, named, handler, { ...options, ...measure });
       } finally {
         underWay -= 1;
         options.onHandled?.();
@@ -224,23 +236,15 @@ export function serve<C extends Contracts>(options: ServeOptions<C>): { drain():
   };
 }
 
-async function answer<C extends Contracts>(message: Msg, contract: Named, handler: Handler<Contract>, options: ServeOptions<C>): Promise<void> {
+async function answer<C extends Contracts>(message: Msg, contract: Named, handler: Handler<Contract>, options: ServeOptions<C> & Measures): Promise<void> {
+  const came = message.headers?.get(header.traceparent) ?? '';
   const requestId = message.headers?.get(header.requestId) ?? '';
-  const log = options.log.child({ requestId, contract: contract.name });
+  const log = options.log.child({ requestId, ...(came && { traceId: traceIdOf(came) }), contract: contract.name });
   const began = performance.now();
   const working = isLong(contract) ? sayWorking((headers) => message.respond(undefined, { headers })) : undefined;
   try {
-    const { json, bytes } = splitPayload(message);
-    const envelope = JSON.parse(json.toString('utf8')) as Envelope;
-    const context = readContext(message, envelope, requestId);
-    // Nobody waits any more: doing the work would only add to an overload.
-    if (context.deadline <= Date.now()) return;
-    const input = parseInput(contract, envelope.input);
-    const caller = await identifyCaller(contract, envelope.credential, context, options);
-    const handlerContext: HandlerContext = { ...context, caller, log, ...(bytes && { bytes }) };
-    const result = await handler(input as InputOf<Contract>, handlerContext);
-    replyOutput(message, contract, result);
-    log.info({ ms: Math.round((performance.now() - began) * 10) / 10 }, 'answered');
+    const isAnswered = await inStep(stepOf(contract, 'server', came), ({ traceparent = came }) => options.measured({ contract: contract.name }, () => work(message, { contract, handler, log, ids: { requestId, traceparent } }, options)));
+    if (isAnswered) log.info({ ms: Math.round((performance.now() - began) * 10) / 10 }, 'answered');
   } catch (error) {
     const failure = error instanceof Failure ? error : fail('internal', {}, error);
     if (failure.code === 'internal') log.error({ err: error }, 'request failed');
@@ -251,10 +255,45 @@ async function answer<C extends Contracts>(message: Msg, contract: Named, handle
   }
 }
 
-function readContext(message: Msg, envelope: Envelope, requestId: string): RequestContext {
+interface Measures {
+  readonly measured: <T>(values: { contract: string }, work: () => Promise<T>) => Promise<T>;
+  readonly countBytes: (values: { direction: string }, by: number) => void;
+}
+
+function measureRequests(metrics: Metrics, underWay: () => number): Measures {
+  measureNow(metrics, { name: 'aex_rpc_requests_in_flight', help: 'Requests over NATS that this process is answering' }, underWay);
   return {
-    requestId,
-    traceparent: message.headers?.get(header.traceparent) ?? '',
+    measured: measureEach(metrics, { name: 'aex_rpc_request_seconds', help: 'Requests over NATS, as the service that answers sees them', labels: ['contract'] }),
+    countBytes: count(metrics, { name: 'aex_rpc_attached_bytes_total', help: 'Bytes of small assets that came and went inside requests', labels: ['direction'] }),
+  };
+}
+
+interface Work {
+  readonly contract: Named;
+  readonly handler: Handler<Contract>;
+  readonly log: Logger;
+  readonly ids: Pick<RequestContext, 'requestId' | 'traceparent'>;
+}
+
+/** Does what a request asks and answers it. False when nobody waits any more: doing the work would only add to an overload. */
+async function work<C extends Contracts>(message: Msg, { contract, handler, log, ids }: Work, options: ServeOptions<C> & Measures): Promise<boolean> {
+  const { json, bytes } = splitPayload(message);
+  const envelope = JSON.parse(json.toString('utf8')) as Envelope;
+  const context = readContext(message, envelope, ids);
+  if (context.deadline <= Date.now()) return false;
+  const input = parseInput(contract, envelope.input);
+  const caller = await identifyCaller(contract, envelope.credential, context, options);
+  const result = await handler(input as InputOf<Contract>, { ...context, caller, log, ...(bytes && { bytes }) });
+  replyOutput(message, contract, result);
+  if (bytes) options.countBytes({ direction: 'in' }, bytes.length);
+  const sent = result[attachedBytes];
+  if (sent) options.countBytes({ direction: 'out' }, sent.length);
+  return true;
+}
+
+function readContext(message: Msg, envelope: Envelope, ids: Pick<RequestContext, 'requestId' | 'traceparent'>): RequestContext {
+  return {
+    ...ids,
     deadline: Number(message.headers?.get(header.deadline)) || Date.now() + defaultDeadlineMs,
     ...(envelope.address && { address: envelope.address }),
     ...(envelope.operationId && { operationId: envelope.operationId }),

@@ -1,9 +1,11 @@
 /** A service's life: settings, connections, health, draining, and the two ways to end. */
 import { badSettingsExit, commonSettings, readSettings, SettingsError } from './settings.ts';
 import { makeLogger, type Logger } from './log.ts';
+import { makeMetrics, type Metrics } from './metrics.ts';
 import { answerProbes } from './probes.ts';
 import { connectBus, type Bus } from './rpc.ts';
 import { runTask } from './service-tasks.ts';
+import { startTracing } from './tracing.ts';
 import type { z } from 'zod';
 
 /** Exit status of a process that was told to stop before it had begun, as of one that the signal ended. */
@@ -25,7 +27,7 @@ type Settings<S extends z.ZodRawShape> = z.output<z.ZodObject<S & typeof commonS
 export async function runService<S extends z.ZodRawShape>(
   name: string,
   settingsShape: S,
-  start: (parts: { settings: Settings<S>; bus: Bus; log: Logger }) => Promise<Running>,
+  start: (parts: { settings: Settings<S>; bus: Bus; log: Logger; metrics: Metrics }) => Promise<Running>,
 ): Promise<void> {
   let stop: () => void = () => process.exit(stoppedEarlyExit);
   // From the first moment on: the first process of a container is ended by no signal that it does not listen to.
@@ -42,14 +44,16 @@ export async function runService<S extends z.ZodRawShape>(
     log.fatal({ err: error }, 'unhandled rejection');
     process.exit(1);
   });
+  const metrics = makeMetrics(name);
   let isReady = async () => false;
-  if (common.METRICS_PORT !== undefined) await answerProbes(common.METRICS_PORT, () => isReady());
+  if (common.METRICS_PORT !== undefined) await answerProbes(common.METRICS_PORT, () => isReady(), metrics);
+  const stopTracing = await startTracing(name, common);
   const bus = await connectBus(common.NATS_URL, name, log);
-  const running = await start({ settings, bus, log }).catch(exitOnBadSettings);
+  const running = await start({ settings, bus, log, metrics }).catch(exitOnBadSettings);
   isReady = async () => bus.isConnected() && (await running.isReady?.()) !== false;
   stop = once(() => {
     isReady = async () => false;
-    return shutDown({ running, bus, log, drainMs: common.DRAIN_SECONDS * 1_000 });
+    return shutDown({ running, bus, log, stopTracing, drainMs: common.DRAIN_SECONDS * 1_000 });
   });
   if (common.AEX_EXIT_WITH_PARENT === '1') process.stdin.resume().on('end', stop).on('error', stop);
   // Whoever started the service waits for this line, whatever the log level is.
@@ -79,11 +83,20 @@ function once(work: () => Promise<void>): () => void {
   };
 }
 
-async function shutDown({ running, bus, log, drainMs }: { running: Running; bus: Bus; log: Logger; drainMs: number }): Promise<void> {
+interface ToStop {
+  readonly running: Running;
+  readonly bus: Bus;
+  readonly log: Logger;
+  readonly stopTracing: () => Promise<void>;
+  readonly drainMs: number;
+}
+
+async function shutDown({ running, bus, log, stopTracing, drainMs }: ToStop): Promise<void> {
   log.info('stopping');
   setTimeout(() => process.exit(1), drainMs).unref();
   await running.stop().catch((error: unknown) => log.error({ err: error }, 'stopping failed'));
   await bus.close().catch(() => undefined);
+  await stopTracing().catch((error: unknown) => log.warn({ err: error }, 'the last spans could not be sent'));
   log.info('stopped');
   process.exit(0);
 }

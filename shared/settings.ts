@@ -1,5 +1,6 @@
 /** Settings: one zod schema a service, read once from the environment; a bad one names itself and stops the start. */
 import { z } from 'zod';
+import { tracingSettings } from './tracing.ts';
 
 /** A setting was absent or wrong. `message` is one sentence for the person who starts the service. */
 export class SettingsError extends Error {
@@ -45,6 +46,7 @@ export const commonSettings = {
   /** How long a stop waits for work that is under way. Whoever stops the service must wait a little longer. */
   DRAIN_SECONDS: integerSetting({ min: 1, max: 86_400, default: 10 }),
   /** Set by the local stack: the service ends when its standard input does. */
+  ...tracingSettings,
   AEX_EXIT_WITH_PARENT: z.enum(['0', '1']).default('0'),
 };
 

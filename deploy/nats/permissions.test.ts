@@ -9,6 +9,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { subjectOf, type Named } from '../../shared/contract.ts';
 import { allContracts } from '../../shared/contracts/all.ts';
 import { eventOfService, eventSubject, toCloudEvent } from '../../shared/events.ts';
+import { makeMetrics } from '../../shared/metrics.ts';
 import { connectBus, inboxPrefix } from '../../shared/rpc.ts';
 import { startRecorder } from '../../services/audit/events.ts';
 import { sourceFiles } from '../../tests/support/source-files.ts';
@@ -110,7 +111,7 @@ describe('a service', () => {
 test('an event goes through the stream to audit, and its confirmation back', async () => {
   const bus = await connectBus(`nats://audit:${passwordOf('audit')}@127.0.0.1:${port}`, 'audit', log);
   const recorded: string[] = [];
-  const recorder = startRecorder({ bus, log, replicas: 1, store: { recordEvents: async (events) => recorded.push(...events.map(({ id }) => id)) } });
+  const recorder = startRecorder({ bus, log, metrics: makeMetrics('test'), replicas: 1, store: { recordEvents: async (events) => recorded.push(...events.map(({ id }) => id)) } });
   const event = eventOfService('policy', Date.now(), { eventType: 'share.expired', targetType: 'share', targetId: 'shr_1' });
   const policy = connections['policy']!;
   const confirmed = new Promise<string[]>((settle) => { policy.subscribe('aex.confirm.policy', { queue: 'policy', callback: (_error, message) => settle(message.json<string[]>()) }); });

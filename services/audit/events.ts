@@ -4,6 +4,7 @@ import { AckPolicy, DeliverPolicy, nanos, type Consumer, type ConsumerConfig, ty
 import type { ServiceName } from '../../shared/contract.ts';
 import { confirmSubject, eventStream } from '../../shared/events.ts';
 import type { Logger } from '../../shared/log.ts';
+import { measureNow, type Metrics } from '../../shared/metrics.ts';
 import { ensureEventStream } from '../../shared/outbox.ts';
 import type { Bus } from '../../shared/rpc.ts';
 import { readMessage, type EventMessage } from './domain/message.ts';
@@ -33,6 +34,7 @@ interface Deps {
   readonly bus: Bus;
   readonly store: Pick<EventStore, 'recordEvents'>;
   readonly log: Logger;
+  readonly metrics: Metrics;
   /** How many servers of a NATS cluster keep the stream. */
   readonly replicas: number;
 }
@@ -49,6 +51,7 @@ export interface Recorder {
 /** Starts recording, for ever: whatever fails is logged, and stream and consumer are made anew. Any number of replicas share the consumer. */
 export function startRecorder(deps: Deps): Recorder {
   const stopping = new AbortController();
+  measureLag(deps);
   const recording = recordForEver(deps, stopping.signal);
   return {
     async stop() {
@@ -56,6 +59,13 @@ export function startRecorder(deps: Deps): Recorder {
       await recording;
     },
   };
+}
+
+/** What waits in the stream, as NATS knows it: the same for every replica. */
+function measureLag({ bus, metrics }: Deps): void {
+  const info = async () => (await bus.connection.jetstreamManager()).consumers.info(eventStream, durable);
+  measureNow(metrics, { name: 'aex_events_waiting', help: 'Events in the stream that audit has not been given yet' }, async () => (await info()).num_pending);
+  measureNow(metrics, { name: 'aex_events_unacknowledged', help: 'Events that audit was given and has not recorded yet' }, async () => (await info()).num_ack_pending);
 }
 
 async function recordForEver(deps: Deps, stopping: AbortSignal): Promise<void> {

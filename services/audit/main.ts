@@ -12,6 +12,7 @@ import { deriveKeys } from '../../shared/tokens.ts';
 import { startRecorder } from './events.ts';
 import { queryAudit } from './handlers/query-audit.ts';
 import { readHealth } from './handlers/read-health.ts';
+import { measureDatabase } from '../../shared/metrics.ts';
 import { keepPartitions } from './partition-keeper.ts';
 import { openEventStore } from './store/events.ts';
 import { openPartitionStore } from './store/partitions.ts';
@@ -29,15 +30,15 @@ const settingsShape = {
 const limit = 512;
 const sweepSeconds = 3_600;
 
-await runService('audit', settingsShape, async ({ settings, bus, log }) => {
-  const database = openDatabase(settings.DATABASE_URL, settings.DATABASE_POOL, log, readInOrder);
+await runService('audit', settingsShape, async ({ settings, bus, log, metrics }) => {
+  const database = measureDatabase(openDatabase(settings.DATABASE_URL, settings.DATABASE_POOL, log, readInOrder), settings.DATABASE_POOL, metrics);
   await database.migrate(new URL('./store/migrations/', import.meta.url));
   const store = openEventStore(database, systemClock);
   const sweepSteps = { keepPartitions: () => keepPartitions({ store: openPartitionStore(database), clock: systemClock, log, retentionDays: settings.AUDIT_RETENTION_DAYS }) };
   // Not waited for: an event that comes before its partition makes it by itself.
   const begun = sweepSteps.keepPartitions().catch((error: unknown) => log.warn({ err: error }, 'partitions could not be kept and are looked at again'));
   const sweeper = startSweeper(sweepSteps, log, sweepSeconds);
-  const recorder = startRecorder({ bus, store, log, replicas: settings.EVENT_STREAM_REPLICAS });
+  const recorder = startRecorder({ bus, store, log, metrics, replicas: settings.EVENT_STREAM_REPLICAS });
   const served = serve({
     bus,
     contracts: { ...auditContracts, ...healthOf('audit') },
@@ -46,7 +47,7 @@ await runService('audit', settingsShape, async ({ settings, bus, log }) => {
       readHealth: readHealth({ database }),
     },
     identify: identifyBy(bus),
-    log,
+    log, metrics,
     limit,
   });
   return {

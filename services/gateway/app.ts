@@ -9,7 +9,9 @@ import { allContracts } from '../../shared/contracts/all.ts';
 import type { Named } from '../../shared/contract.ts';
 import { fail, failField } from '../../shared/errors.ts';
 import type { Logger } from '../../shared/log.ts';
+import type { Metrics } from '../../shared/metrics.ts';
 import type { Bus } from '../../shared/rpc.ts';
+import { traceIdOf } from '../../shared/tracing.ts';
 import { followRoutes } from './allowed-methods.ts';
 import { requestIdOf } from './context.ts';
 import { parseJson } from './domain/json-body.ts';
@@ -36,7 +38,9 @@ import { zipFolder } from './handlers/zip-folder.ts';
 import { mountContracts } from './mount.ts';
 import { describeInterface } from './openapi.ts';
 import { answerMalformed } from './malformed.ts';
+import { answerMetrics, measureRequests } from './measure-requests.ts';
 import { limitRates } from './limit-rates.ts';
+import { traceRequests } from './trace-requests.ts';
 import type { Rates } from './rate-settings.ts';
 import { instanceOf, sendFailure, toFailure } from './problem.ts';
 import { jsonLimit, readBody } from './request-body.ts';
@@ -48,6 +52,8 @@ export interface AppDeps {
   readonly blobs: BlobReader & BlobWriter;
   readonly follows: FollowPipes;
   readonly log: Logger;
+  /** `isShown` where they have no port of their own. */
+  readonly metrics: { readonly registry: Metrics; readonly isShown: boolean };
   readonly baseUrl: string;
   readonly version: string;
   /** Addresses of proxies whose X-Forwarded-For counts; CIDR ranges. A count of hops would be forgeable. */
@@ -91,11 +97,13 @@ export async function buildApp(deps: AppDeps): Promise<FastifyInstance> {
   holdContinue(app);
   const methodsOf = followRoutes(app);
 
+  traceRequests(app);
+  measureRequests(app, deps.metrics.registry);
   app.addHook('onRequest', async (request, reply) => setSafeHeaders(request, reply, baseUrl));
   app.addHook('onRequest', async (request, reply) => requireOneHost(request, reply));
   if (deps.rates) limitRates(app, { ...deps, rates: deps.rates, clock: systemClock });
   app.addHook('onResponse', async (request, reply) => {
-    request.log.info({ method: request.method, path: instanceOf(request), status: reply.statusCode, ms: Math.round(reply.elapsedTime * 10) / 10 }, 'request');
+    request.log.info({ traceId: traceIdOf(request.traceparent), method: request.method, path: instanceOf(request), status: reply.statusCode, ms: Math.round(reply.elapsedTime * 10) / 10 }, 'request');
   });
   app.setErrorHandler((error, request, reply) => {
     const failure = toFailure(error);
@@ -131,6 +139,7 @@ function mountRoutes(app: FastifyInstance, deps: AppDeps): void {
   app.get('/api/folder/:folderId/upload-status', readCompletion({ bus, baseUrl }));
   app.get('/api/folder/:folderId/zip', zipFolder(deps));
   app.get('/openapi.json', async () => openapi);
+  if (deps.metrics.isShown) answerMetrics(app, deps.metrics.registry);
   app.get('/healthz', healthz);
   app.get('/readyz', readyz(bus));
 }

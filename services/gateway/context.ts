@@ -20,12 +20,6 @@ export function requestIdOf(given: string | undefined): string {
   return given && /^[A-Za-z0-9._-]{8,64}$/.test(given) && hideTokens(given) === given ? given : `req_${randomBytes(12).toString('hex')}`;
 }
 
-/** The W3C trace context: goes on with the caller's trace, or begins one. */
-function traceparentOf(given: string | undefined): string {
-  const [, traceId] = /^00-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}$/.exec(given ?? '') ?? [];
-  return `00-${traceId ?? randomBytes(16).toString('hex')}-${randomBytes(8).toString('hex')}-01`;
-}
-
 type Called = Pick<Contract, 'accepts' | 'idempotent' | 'proof' | 'http'>;
 
 /** The context of a call for a contract. A credential is looked at only where the contract accepts one and nothing else proves the caller's right. */
@@ -35,7 +29,7 @@ export function contextOf(request: FastifyRequest, contract: Called, baseUrl: st
   const operationId = contract.idempotent ? operationIdOf(request) : undefined;
   return {
     requestId: request.id,
-    traceparent: traceparentOf(header(request, 'traceparent')),
+    traceparent: request.traceparent,
     address: request.ip,
     ...(credential && { credential }),
     ...(operationId && { operationId }),

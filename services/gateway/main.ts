@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { isIP } from 'node:net';
 import { z } from 'zod';
+import { measureBlobs } from '../../shared/blobs/measured.ts';
 import { openTickets } from '../../shared/blobs/tickets.ts';
 import { runService } from '../../shared/service.ts';
 import { baseUrlSettings, integerSetting, listSetting } from '../../shared/settings.ts';
@@ -38,11 +39,12 @@ function isAddressRange(range: string): boolean {
   return family !== 0 && rest === undefined && (bits === undefined || (/^\d{1,3}$/.test(bits) && Number(bits) <= (family === 4 ? 32 : 128)));
 }
 
-await runService('gateway', settingsShape, async ({ settings, bus, log }) => {
+await runService('gateway', settingsShape, async ({ settings, bus, log, metrics }) => {
   const uses = openUses(bus, log);
   const app = await buildApp({
     bus, log, uses, version,
-    blobs: openTickets({ root: settings.BLOB_ROOT, bus }),
+    blobs: measureBlobs(openTickets({ root: settings.BLOB_ROOT, bus }), metrics),
+    metrics: { registry: metrics, isShown: settings.METRICS_PORT === undefined },
     follows: openFollowPipes(bus),
     baseUrl: settings.BASE_URL,
     pipeWaitMs: settings.PIPE_WAIT_SECONDS * 1_000,

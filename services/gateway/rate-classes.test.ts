@@ -1,6 +1,7 @@
 /** Every route has a limit that somebody chose, or is free on purpose. */
 import { pino } from 'pino';
 import { expect, test } from 'vitest';
+import { makeMetrics } from '../../shared/metrics.ts';
 import type { Bus } from '../../shared/rpc.ts';
 import { buildApp, type AppDeps } from './app.ts';
 import { hasRateClass, rateClassOf } from './rate-classes.ts';
@@ -10,6 +11,7 @@ async function routesOfApp(): Promise<string[]> {
   const app = await buildApp({
     bus: {} as Bus, uses: {} as AppDeps['uses'], blobs: {} as AppDeps['blobs'], log: pino({ level: 'silent' }), baseUrl: 'http://localhost', version: '0', trustedProxies: [], mcp: { hosts: [], origins: [] },
     follows: {} as AppDeps['follows'], pipeWaitMs: 1, pipeIdleMs: 1, legacy: new Set(['upload', 'tus']),
+    metrics: { registry: makeMetrics('test'), isShown: true },
   });
   await app.ready();
   const routes = app.printRoutes({ commonPrefix: false, includeHooks: false });

@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { isIP } from 'node:net';
 import { z } from 'zod';
+import { measureBlobs } from '../../shared/blobs/measured.ts';
 import { openTickets } from '../../shared/blobs/tickets.ts';
 import { systemClock } from '../../shared/clock.ts';
 import { importerContracts } from '../../shared/contracts/all.ts';
@@ -10,6 +11,7 @@ import { importMs } from '../../shared/contracts/imports.ts';
 import { openDatabase, type Database } from '../../shared/db.ts';
 import { fail } from '../../shared/errors.ts';
 import { identifyBy } from '../../shared/identify.ts';
+import { measureDatabase, measureOutbox, type Metrics } from '../../shared/metrics.ts';
 import { startRelay } from '../../shared/outbox.ts';
 import { serve, type Bus } from '../../shared/rpc.ts';
 import { runService } from '../../shared/service.ts';
@@ -61,16 +63,17 @@ type Settings = z.output<z.ZodObject<typeof settingsShape>>;
 
 const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as { version: string };
 
-await runService('importer', settingsShape, async ({ settings, bus, log }) => {
-  const database = openDatabase(settings.DATABASE_URL, settings.DATABASE_POOL, log);
+await runService('importer', settingsShape, async ({ settings, bus, log, metrics }) => {
+  const database = measureDatabase(openDatabase(settings.DATABASE_URL, settings.DATABASE_POOL, log), settings.DATABASE_POOL, metrics);
   await database.migrate(new URL('./store/migrations/', import.meta.url));
+  measureOutbox(database, metrics);
   const relay = startRelay(bus, database, 'importer', log);
   const stopping = new AbortController();
-  const deps = makeDeps(settings, { database, bus, stopping: stopping.signal });
+  const deps = makeDeps(settings, { database, bus, metrics, stopping: stopping.signal });
   const sweeper = startSweeper(sweepSteps(deps), log, settings.SWEEP_SECONDS);
 
   const served = serve({
-    bus, log,
+    bus, log, metrics,
     contracts: { ...importerContracts, ...healthOf('importer') },
     handlers: {
       importUrl: importUrl(deps),
@@ -82,6 +85,7 @@ await runService('importer', settingsShape, async ({ settings, bus, log }) => {
   });
 
   return {
+    isReady: database.isReady,
     async stop() {
       stopping.abort(fail('service_unavailable', { retryAfter: 1 }));
       await served.drain();
@@ -92,10 +96,10 @@ await runService('importer', settingsShape, async ({ settings, bus, log }) => {
   };
 });
 
-function makeDeps(settings: Settings, { database, bus, stopping }: { database: Database; bus: Bus; stopping: AbortSignal }): Deps {
+function makeDeps(settings: Settings, { database, bus, metrics, stopping }: { database: Database; bus: Bus; metrics: Metrics; stopping: AbortSignal }): Deps {
   return {
     store: importsStore(database),
-    blobs: openTickets({ root: settings.BLOB_ROOT, bus }),
+    blobs: measureBlobs(openTickets({ root: settings.BLOB_ROOT, bus }), metrics),
     bus, stopping,
     clock: systemClock,
     places: makePlaces(settings.IMPORT_CONCURRENCY),

@@ -6,12 +6,14 @@ import { healthOf } from '../../shared/contracts/health.ts';
 import { openDatabase, type Database } from '../../shared/db.ts';
 import { newId } from '../../shared/ids.ts';
 import type { Logger } from '../../shared/log.ts';
+import { measureDatabase, measureOutbox } from '../../shared/metrics.ts';
 import { startRelay } from '../../shared/outbox.ts';
 import { serve } from '../../shared/rpc.ts';
 import { runService } from '../../shared/service.ts';
 import { baseUrlSettings, databaseSettings, directSettings, integerSetting, secretSettings, SettingsError } from '../../shared/settings.ts';
 import { startSweeper } from '../../shared/sweeper.ts';
 import { deriveKeys, derivePlanKeys } from '../../shared/tokens.ts';
+import { countUses } from './count-uses.ts';
 import type { Deps, Store } from './deps.ts';
 import { hashPassword } from './domain/password.ts';
 import { createAgentKey, listAgentKeys, revokeAgentKey } from './handlers/agent-keys.ts';
@@ -92,11 +94,12 @@ const settingsShape = {
 
 type Settings = z.output<z.ZodObject<typeof settingsShape>>;
 
-await runService('policy', settingsShape, async ({ settings, bus, log }) => {
+await runService('policy', settingsShape, async ({ settings, bus, log, metrics }) => {
   checkDirect(settings);
   const oidc = makeOidc(settings);
-  const database = openDatabase(settings.DATABASE_URL, settings.DATABASE_POOL, log);
+  const database = measureDatabase(openDatabase(settings.DATABASE_URL, settings.DATABASE_POOL, log), settings.DATABASE_POOL, metrics);
   await database.migrate(new URL('./store/migrations/', import.meta.url));
+  measureOutbox(database, metrics);
   const relay = startRelay(bus, database, 'policy', log);
   const deps = makeDeps(settings, { database, bus, publish: relay.publish });
   await createFirstOwner(deps.store, settings, log);
@@ -105,7 +108,7 @@ await runService('policy', settingsShape, async ({ settings, bus, log }) => {
   const checkPassword = makeCheckPassword(deps);
 
   const served = serve({
-    bus, log,
+    bus, log, metrics,
     contracts: { ...policyContracts, ...healthOf('policy') },
     handlers: {
       planTransfer: planTransfer(deps),
@@ -120,8 +123,7 @@ await runService('policy', settingsShape, async ({ settings, bus, log }) => {
       describeShare: describeShare(deps),
       createShare: createShare(deps),
       endShares: endShares(deps),
-      spendUse: spendUse(deps),
-      returnUse: returnUse(deps),
+      ...countUses({ spendUse: spendUse(deps), returnUse: returnUse(deps) }, metrics),
       issueGrant: issueGrant(deps),
       identifyCaller: identifyCaller(deps),
       authenticateAgent: authenticateAgent(deps),

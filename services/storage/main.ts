@@ -5,6 +5,7 @@ import { storageContracts } from '../../shared/contracts/all.ts';
 import { healthOf } from '../../shared/contracts/health.ts';
 import { openDatabase, type Database } from '../../shared/db.ts';
 import { identifyBy } from '../../shared/identify.ts';
+import { measureDatabase, measureOutbox } from '../../shared/metrics.ts';
 import { startRelay } from '../../shared/outbox.ts';
 import { announcePipe } from '../../shared/pipe-wakes.ts';
 import { serve, type Bus } from '../../shared/rpc.ts';
@@ -73,16 +74,17 @@ const settingsShape = {
 
 type Settings = z.output<z.ZodObject<typeof settingsShape>>;
 
-await runService('storage', settingsShape, async ({ settings, bus, log }) => {
-  const database = openDatabase(settings.DATABASE_URL, settings.DATABASE_POOL, log);
+await runService('storage', settingsShape, async ({ settings, bus, log, metrics }) => {
+  const database = measureDatabase(openDatabase(settings.DATABASE_URL, settings.DATABASE_POOL, log), settings.DATABASE_POOL, metrics);
   await database.migrate(new URL('./store/migrations/', import.meta.url));
+  measureOutbox(database, metrics);
   const relay = startRelay(bus, database, 'storage', log);
   const deps = makeDeps(settings, { database, bus, publish: relay.publish, onAccepted: () => completions.wake() });
   const completions = startCompletions(deps, log, relay.wake);
   const sweeper = startSweeper(sweepSteps(deps), log, settings.SWEEP_SECONDS);
 
   const served = serve({
-    bus, log,
+    bus, log, metrics,
     contracts: { ...storageContracts, ...healthOf('storage') },
     handlers: {
       storeSmall: storeSmall(deps),

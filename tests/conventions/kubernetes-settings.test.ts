@@ -11,21 +11,8 @@ import { at, environmentOf, manifests, named, overlays, root, secretsOf, service
 
 /** For the embedded stack alone. */
 const local = ['AEX_EXIT_WITH_PARENT'];
-/** Settings of what is being built. Whoever brings one takes it out. */
-const arriving: Readonly<Record<string, readonly string[]>> = {
-  all: ['OTEL_SDK_DISABLED', 'OTEL_TRACES_EXPORTER', 'OTEL_EXPORTER_OTLP_ENDPOINT', 'OTEL_EXPORTER_OTLP_TRACES_ENDPOINT', 'OTEL_SERVICE_NAME'],
-  gateway: ['LEGACY_SURFACES', 'MCP_ALLOWED_HOSTS', 'MCP_ALLOWED_ORIGINS', 'PIPE_WAIT_SECONDS', 'PIPE_IDLE_SECONDS'],
-  policy: ['DIRECT_LANE'],
-  storage: [
-    'S3_ENDPOINT', 'S3_PUBLIC_ENDPOINT', 'S3_REGION', 'S3_BUCKET', 'S3_PREFIX', 'S3_FORCE_PATH_STYLE', 'S3_CHECKSUMS', 'S3_ACCESS_KEY_ID', 'S3_SECRET_ACCESS_KEY',
-    'DIRECT_LANE', 'APPEND_LEASE_SECONDS', 'FOLDER_MAX_FILES', 'FOLDER_MAX_BYTES',
-  ],
-};
-const arrivingServices = ['importer'];
-
 const isThere = (service: string) => existsSync(join(root, 'services', service, 'main.ts'));
 const deployed = services('production').map(({ metadata }) => metadata.name);
-const present = deployed.filter(isThere);
 const facts = (service: string) => JSON.parse(execFileSync(process.execPath, [`services/${service}/main.ts`, '--settings'], { cwd: root, encoding: 'utf8' })) as SettingFacts[];
 
 /** What is in no manifest, as it may be. */
@@ -36,20 +23,16 @@ function secretFor(name: string): string {
 describe('settings', () => {
   test('there is a Deployment for every service', () => {
     const written = readdirSync(join(root, 'services')).filter(isThere);
-    expect([...new Set([...written, ...arrivingServices])].sort()).toEqual([...deployed].sort());
+    expect(written.sort()).toEqual([...deployed].sort());
   });
 
-  test.each(present)('%s reads every setting of its manifest, and its manifest has every setting that it reads', (service) => {
+  test.each(deployed)('%s reads every setting of its manifest, and its manifest has every setting that it reads', (service) => {
     const read = facts(service).map(({ name }) => name).filter((name) => !local.includes(name));
-    const coming = [...arriving['all']!, ...(arriving[service] ?? [])];
-    expect(coming.filter((name) => read.includes(name)), 'has arrived: take it out of the list').toEqual([]);
-    for (const overlay of overlays) expect(Object.keys(environmentOf(overlay, service)).sort()).toEqual([...read, ...coming].sort());
+    for (const overlay of overlays) expect(Object.keys(environmentOf(overlay, service)).sort()).toEqual([...read].sort());
   });
 
-  test.each(present.flatMap((service) => overlays.map((overlay) => [service, overlay] as const)))('%s takes what the overlay %s sets', (service, overlay) => {
+  test.each(deployed.flatMap((service) => overlays.map((overlay) => [service, overlay] as const)))('%s takes what the overlay %s sets', (service, overlay) => {
     const env = environmentOf(overlay, service, secretFor);
-    // Until the driver of object stores has arrived, a folder is asked for.
-    if ('BLOB_ROOT' in env && arriving['storage']!.includes('S3_BUCKET')) Object.assign(env, { BLOB_DRIVER: 'fs', BLOB_ROOT: '/blobs' });
     const { status, stderr } = spawnSync(process.execPath, [`services/${service}/main.ts`, '--check-settings'], { cwd: root, env, encoding: 'utf8' });
     expect(stderr).toBe('');
     expect(status).toBe(0);

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { defineContracts } from '../../shared/contract.ts';
 import { makeLogger } from '../../shared/log.ts';
+import { makeMetrics } from '../../shared/metrics.ts';
 import { connectBus, serve, type Bus } from '../../shared/rpc.ts';
 import { sleep, startFaultStack, type FaultStack } from '../support/fault-stack.ts';
 import { becomes, makeActors } from '../support/storm.ts';
@@ -32,7 +33,7 @@ afterAll(async () => {
 describe('calls', () => {
   test('a long request is waited for as long as its service says that it works', async () => {
     const served = serve({
-      bus, contracts: { work }, identify: async () => ({ type: 'anonymous' }), log: makeLogger('test', 'silent'), limit: 10,
+      bus, contracts: { work }, identify: async () => ({ type: 'anonymous' }), log: makeLogger('test', 'silent'), metrics: makeMetrics('test'), limit: 10,
       handlers: { work: async ({ ms }) => { await sleep(ms); return { done: true }; } },
     });
     expect(await bus.call(work, { ms: 7_000 }, context)).toEqual({ done: true });
