@@ -1,6 +1,7 @@
 /** One PUT of a known length to an object store. It counts only when the store has acknowledged it. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Failure } from '../errors.ts';
+import { makeInterrupt } from './interrupt.ts';
 import { answerOf, storeFailure, type S3Http } from './s3-http.ts';
 import { watchSink } from './watch-sink.ts';
 
@@ -27,17 +28,15 @@ export function startPut(http: S3Http, url: string, size: number): Put {
     return unquoted(response.headers.etag ?? '');
   });
   let isDone = false;
-  acknowledged.then(() => { isDone = true; }, () => undefined);
-  const refused = acknowledged.then(() => undefined);
-  refused.catch(() => undefined);
+  const refusal = makeInterrupt();
+  acknowledged.then(() => { isDone = true; }, refusal.fire);
   return {
     async write(chunks) {
-      // The reason that the store gave says more than the broken connection after it.
-      const taking = Promise.all(chunks.map((chunk) => watch.write(chunk))).catch(async (error: unknown) => {
-        await Promise.race([refused, sleep(50)]);
+      await refusal.until(Promise.all(chunks.map((chunk) => watch.write(chunk))).catch(async (error: unknown) => {
+        // The reason that the store gave says more than the broken connection, and may come after it.
+        await sleep(50);
         throw storeFailure(error);
-      });
-      await Promise.race([taking, refused.then(() => taking)]);
+      }));
     },
     async finish() {
       request.end();

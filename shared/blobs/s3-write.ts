@@ -4,6 +4,7 @@ import type { S3WriteTicket, Written } from '../contracts/uploads.ts';
 import { fail } from '../errors.ts';
 import { defaultIdleMs, type BlobWriter, type StoredPart, type WriteOptions } from './blobs.ts';
 import { gather, type Gathering } from './gather.ts';
+import { makeInterrupt, type Interrupt } from './interrupt.ts';
 import { makeMemoryBudget } from './memory-budget.ts';
 import { makePermits, type Permits } from './permits.ts';
 import { cutting } from './s3-cutting.ts';
@@ -27,8 +28,8 @@ interface Writing {
   readonly gathering: Gathering;
   readonly tally: Tally;
   readonly limit: number;
-  /** Rejects when the blob was given up; every wait is a race with it. */
-  readonly lost: Promise<never>;
+  /** Ends every wait when the blob was given up. */
+  readonly interrupt: Interrupt;
 }
 
 export function s3Writer(calls: StoreCalls, http: S3Http): BlobWriter {
@@ -38,12 +39,13 @@ export function s3Writer(calls: StoreCalls, http: S3Http): BlobWriter {
   async function begin<T>(ticket: S3WriteTicket, source: Readable, options: WriteOptions, work: (writing: Writing) => Promise<T>): Promise<T> {
     const leave = budget.enter();
     const gathering = gather(source, { batchBytes: () => (ticket.put ? smallBatch : Math.min(budget.bufferSize(), MiB)), idleMs: options.idleMs ?? defaultIdleMs });
-    const touching = keepTouching(calls, ticket);
+    const interrupt = makeInterrupt();
+    const stopTouching = keepTouching(calls, ticket, interrupt);
     try {
       const limit = Math.min(ticket.maxBytes, options.maxBytes ?? Infinity);
-      return await work({ ticket, gathering, limit, tally: startTally(options), lost: touching.lost });
+      return await work({ ticket, gathering, limit, tally: startTally(options), interrupt });
     } finally {
-      touching.stop();
+      stopTouching();
       gathering.stop();
       leave();
     }
@@ -58,8 +60,8 @@ export function s3Writer(calls: StoreCalls, http: S3Http): BlobWriter {
   };
 }
 
-async function next({ gathering, tally, limit, lost }: Writing): Promise<Buffer[] | undefined> {
-  const batch = await Promise.race([gathering.next(), lost]);
+async function next({ gathering, tally, limit, interrupt }: Writing): Promise<Buffer[] | undefined> {
+  const batch = await interrupt.until(gathering.next());
   if (batch) tally.count(batch);
   if (tally.size() > limit) throw fail('payload_too_large');
   return batch;
@@ -67,19 +69,19 @@ async function next({ gathering, tally, limit, lost }: Writing): Promise<Buffer[
 
 /** The last bytes are held back until the source has ended as announced: what is refused never becomes an object. */
 async function putWhole(http: S3Http, { url, size }: { url: string; size: number }, writing: Writing): Promise<Written> {
-  const { tally, lost } = writing;
+  const { tally, interrupt } = writing;
   let held = await next(writing);
   const put = startPut(http, url, size);
   try {
     for (let batch = held && await next(writing); batch; batch = await next(writing)) {
       if (tally.size() > size) throw fail('payload_too_large');
-      await Promise.race([put.write(held!), lost]);
+      await interrupt.until(put.write(held!));
       held = batch;
     }
     if (tally.size() > size) throw fail('payload_too_large');
     if (tally.size() < size) throw fail('part_size_mismatch', { detail: `${size} bytes were announced and ${tally.size()} came.` });
-    if (held) await Promise.race([put.write(held), lost]);
-    const etag = await Promise.race([put.finish(), lost]);
+    if (held) await interrupt.until(put.write(held));
+    const etag = await interrupt.until(put.finish());
     return { ...tally.written(), etag };
   } finally {
     put.stop();
@@ -94,12 +96,12 @@ interface Parts {
 
 /** Cuts a stream into parts. One that ends within the first is an object by itself; otherwise the store puts the parts together at the end. */
 async function putParts({ http, calls, permits }: Parts, writing: Writing): Promise<Written> {
-  const { ticket: { key, partSize }, tally, lost } = writing;
+  const { ticket: { key, partSize }, tally, interrupt } = writing;
   const cut = cutting(() => next(writing), partSize);
   const stored: StoredPart[] = [];
   const put = async (chunks: readonly Buffer[], size: number, partNumber?: number) => {
     const url = await calls.signWrite({ key, size, ...(partNumber !== undefined && { partNumber }) });
-    return Promise.race([putChunks(http, url, chunks, size), lost]);
+    return interrupt.until(putChunks(http, url, chunks, size));
   };
   for (let isLast = false; !isLast;) {
     const release = await permits.take(Math.ceil(partSize / usualPart));
@@ -112,6 +114,6 @@ async function putParts({ http, calls, permits }: Parts, writing: Writing): Prom
       release();
     }
   }
-  if (stored.length > 0) await Promise.race([calls.seal(key, stored), lost]);
+  if (stored.length > 0) await interrupt.until(calls.seal(key, stored));
   return tally.written();
 }
