@@ -4,6 +4,7 @@ import type { Readable } from 'node:stream';
 import type { BlobWriter, WriteOptions } from '../../shared/blobs/blobs.ts';
 import { appends, type AppendLease } from '../../shared/contracts/appends.ts';
 import type { WriteTicket, Written } from '../../shared/contracts/uploads.ts';
+import { Failure } from '../../shared/errors.ts';
 import type { Bus, CallContext } from '../../shared/rpc.ts';
 import { cutStream, type Cutting, type Piece } from './cut-stream.ts';
 import { paceAfter, type PiecePace } from './domain/piece-pace.ts';
@@ -70,13 +71,19 @@ export async function appendStream({ bus, blobs }: AppendDeps, lease: AppendLeas
   } catch (error) {
     // Ends the piece under way.
     cutting.fail(error);
-    throw error;
+    throw await reasonOf(bus, lease, error, options.context);
   } finally {
     // Who writes next may have the same file: nothing of ours is under way in it then.
     await Promise.allSettled([earlier, writing, stored]);
     clearInterval(beating);
     cutting.stop();
   }
+}
+
+/** A place that is gone says that the upload ended, and storage says how. */
+async function reasonOf(bus: AppendDeps['bus'], { id, lease }: AppendLease, error: unknown, { requestId, traceparent }: CallContext): Promise<unknown> {
+  if (!(error instanceof Failure) || error.code !== 'upload_expired') return error;
+  return bus.call(appends.keepLease, { id, lease }, { requestId, traceparent }).then(() => error, (reason: unknown) => reason);
 }
 
 function writeOptions(lease: AppendLease, { offset, ticket }: Place, { maxBytes = Infinity, idleMs = defaultIdleMs }: AppendOptions): WriteOptions {
