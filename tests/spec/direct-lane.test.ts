@@ -2,10 +2,12 @@
 import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Agent, Uploaded } from '../support/exchange.ts';
+import { folderLane } from '../support/folder-lane.ts';
 import { multipartLane, partsOf, smallestPart } from '../support/multipart-lane.ts';
 import { noObjectStore, objectStoreGiven, storeSettings } from '../support/object-store.ts';
 import { startOwnStack, type OwnStack } from '../support/own-stack.ts';
 import { digestOf, idsOf, sha256Of } from '../support/planned.ts';
+import { readZip } from '../support/read-zip.ts';
 import { expectRefusal } from '../support/refusals.ts';
 
 interface DirectPart {
@@ -186,5 +188,32 @@ describe.runIf(store)('the direct lane', () => {
       expect(answer.status).not.toBe(302);
       expect(`${answer.text} ${JSON.stringify([...answer.headers])}`).not.toContain(store!.endpoint);
     }
+  });
+
+  test('files of a folder go to the store themselves where their sender asks for it, and upload-direct-complete makes them ready', async () => {
+    const folders = folderLane(own.exchange);
+    const folder = await folders.create({ maxUses: 3 }, session);
+    const content = randomBytes(100_000);
+    const { json: declared } = await folders.declare(folder, { path: 'a/direct.bin', size: content.length, lane: 'direct' });
+    expect(declared).toMatchObject({ partCount: 1, direct: { parts: [{ partNumber: 1, size: content.length }] } });
+    const { fileId, uploadId, direct } = declared as { fileId: string; uploadId: string; direct: { parts: DirectPart[] } };
+    const more = await own.exchange.must('/api/upload/multipart/direct-urls', { json: { uploadId, partNumbers: [1] }, headers: { 'x-delete-token': folder.deleteToken } });
+    expect(more.json.parts).toHaveLength(1);
+    expect((await send(direct.parts[0]!, content)).status).toBe(200);
+    const command = { fileId, uploadId, operationId: 'direct' };
+    const accepted = await own.exchange.call(`/api/folder/${folder.folderId}/upload-direct-complete`, { json: command, headers: { 'x-delete-token': folder.deleteToken } });
+    expect(accepted.status).toBe(202);
+    expect(await folders.untilDone(folder, 'direct')).toMatchObject({ state: 'ready', fileId });
+    // The exchange has not seen the bytes: their checksum is found while the archive is written.
+    expect(readZip((await own.exchange.must(folder.zipUrl)).bytes).map(({ name, bytes }) => [name, sha256Of(bytes)])).toEqual([['a/direct.bin', sha256Of(content)]]);
+    expect((await own.exchange.must(`/api/dl/${fileId}?share_id=${folder.shareId}`)).bytes.equals(content)).toBe(true);
+  });
+
+  test('a file of a folder whose parts did not come is not completed', async () => {
+    const folders = folderLane(own.exchange);
+    const folder = await folders.create({}, session);
+    const { json: { fileId, uploadId } } = await folders.declare(folder, { path: 'absent.bin', size: 10, lane: 'direct' });
+    await own.exchange.must(`/api/folder/${folder.folderId}/upload-direct-complete`, { json: { fileId, uploadId, operationId: 'absent' }, headers: { 'x-delete-token': folder.deleteToken } });
+    expect(await folders.untilDone(folder, 'absent')).toMatchObject({ state: 'failed', error: { code: 'invalid_request' } });
   });
 });
