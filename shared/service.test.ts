@@ -176,8 +176,8 @@ describe('tasks', () => {
     const { status, printed } = await run(service, {}, '--settings');
     expect(status).toBe(0);
     const settings = JSON.parse(printed) as { name: string }[];
-    expect(settings).toContainEqual({ name: 'NATS_URL', required: true });
-    expect(settings).toContainEqual({ name: 'DRAIN_SECONDS', required: false, default: 10 });
+    expect(settings).toContainEqual({ name: 'NATS_URL', required: true, description: expect.any(String) });
+    expect(settings).toContainEqual({ name: 'DRAIN_SECONDS', required: false, default: 10, allowed: '1 to 86400', description: expect.any(String) });
   });
 
   test('settings can be checked without starting anything', async () => {

@@ -18,7 +18,8 @@ export function integerSetting(bounds: { min: number; max: number; default?: num
     .string()
     .refine(wholeNumber, 'must be a whole number')
     .transform(Number)
-    .refine((n) => n >= bounds.min && n <= bounds.max, `must be between ${bounds.min} and ${bounds.max}`);
+    .refine((n) => n >= bounds.min && n <= bounds.max, `must be between ${bounds.min} and ${bounds.max}`)
+    .meta({ allowed: `${bounds.min} to ${bounds.max}` });
   return bounds.default === undefined ? number : number.default(bounds.default);
 }
 
@@ -35,37 +36,38 @@ export function listSetting(isGood: (item: string) => boolean, complaint: string
 const secretSetting = z
   .string()
   .transform((text) => text.split(',').map((key) => Buffer.from(key.trim(), 'base64url')))
-  .refine((keys) => keys.length > 0 && keys.every((key) => key.length >= 32), 'must be one or more base64url keys of at least 32 bytes, separated by commas');
+  .refine((keys) => keys.length > 0 && keys.every((key) => key.length >= 32), 'must be one or more base64url keys of at least 32 bytes, separated by commas')
+  .describe('Keys that all tokens are made with, newest first, separated by commas: each 32 bytes or more in base64url');
 
 /** The settings that every service has. */
 export const commonSettings = {
-  NATS_URL: z.string().regex(/^(nats|tls|ws|wss):\/\//, 'must start with nats:// or tls://'),
-  LOG_LEVEL: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'silent']).default('info'),
+  NATS_URL: z.string().regex(/^(nats|tls|ws|wss):\/\//, 'must start with nats:// or tls://').describe('Where NATS is, with the user and password of this service'),
+  LOG_LEVEL: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'silent']).default('info').describe('The least level that is logged; `silent` logs nothing'),
   /** Where supervisors ask how the process is; nowhere when absent. */
-  METRICS_PORT: integerSetting({ min: 0, max: 65_535 }).optional(),
+  METRICS_PORT: integerSetting({ min: 0, max: 65_535 }).optional().describe('Port for `/metrics`, `/livez` and `/readyz`; none when absent'),
   /** How long a stop waits for work that is under way. Whoever stops the service must wait a little longer. */
-  DRAIN_SECONDS: integerSetting({ min: 1, max: 86_400, default: 10 }),
+  DRAIN_SECONDS: integerSetting({ min: 1, max: 86_400, default: 10 }).describe('How long a stop waits for work that is under way; whoever stops the service waits a little longer'),
   /** Set by the local stack: the service ends when its standard input does. */
   ...tracingSettings,
-  AEX_EXIT_WITH_PARENT: z.enum(['0', '1']).default('0'),
+  AEX_EXIT_WITH_PARENT: z.enum(['0', '1']).default('0').describe('Set by the local stack alone: the service ends when its standard input does'),
 };
 
 export const databaseSettings = {
-  DATABASE_URL: z.string().regex(/^postgres(ql)?:\/\//, 'must start with postgres://'),
-  DATABASE_POOL: integerSetting({ min: 1, max: 200, default: 10 }),
+  DATABASE_URL: z.string().regex(/^postgres(ql)?:\/\//, 'must start with postgres://').describe('The database, with the role of this service'),
+  DATABASE_POOL: integerSetting({ min: 1, max: 200, default: 10 }).describe('Connections to the database of one process'),
 };
 
 export const secretSettings = { AEX_SECRET: secretSetting };
 
 /** Whether clients reach the object store. Policy plans by it, and storage offers it for the files of folders. */
 export const directSettings = {
-  DIRECT_LANE: z.enum(['on', 'off'], 'must be on or off').default('off'),
+  DIRECT_LANE: z.enum(['on', 'off'], 'must be on or off').default('off').describe('Whether clients may send parts to the object store themselves; the same for policy and storage'),
 };
 
 export const baseUrlSettings = {
   BASE_URL: z
     .url({ protocol: /^https?$/, error: 'must be an http or https address' })
-    .transform((url) => url.replace(/\/+$/, '')),
+    .transform((url) => url.replace(/\/+$/, '')).describe('The address that callers use, without a path; it is in every link that is handed out'),
 };
 
 /** A setting as the operator sees it. */
@@ -74,14 +76,25 @@ export interface SettingFacts {
   readonly required: boolean;
   /** What holds when it is absent; none when nothing does. */
   readonly default?: unknown;
+  /** Bounds, or the words to choose from; none when any text of the right form will do. */
+  readonly allowed?: string;
+  readonly description?: string;
 }
 
 /** What a service can be set to, for the manifests and documents that must name the same. */
 export function describeSettings(shape: z.ZodRawShape): SettingFacts[] {
   return Object.entries(shape).map(([name, schema]) => {
     const absent = z.safeParse(schema, undefined);
-    return { name, required: !absent.success, ...(absent.data !== undefined && { default: absent.data }) };
+    const [allowed, description] = [allowedOf(schema), z.globalRegistry.get(schema as z.ZodType)?.description];
+    return { name, required: !absent.success, ...(absent.data !== undefined && { default: absent.data }), ...(allowed && { allowed }), ...(description && { description }) };
   });
+}
+
+/** What a schema that may be wrapped as optional, or with a default, lets through. */
+function allowedOf(schema: z.core.$ZodType): string | undefined {
+  if (schema instanceof z.ZodOptional || schema instanceof z.ZodDefault) return allowedOf(schema.unwrap());
+  if (schema instanceof z.ZodEnum) return schema.options.join(', ');
+  return z.globalRegistry.get(schema)?.['allowed'] as string | undefined;
 }
 
 /**

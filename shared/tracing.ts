@@ -5,11 +5,11 @@ import { errorCodeOf, errorTable } from './errors.ts';
 
 /** What decides whether there are traces. The other variables of OpenTelemetry (headers, sampler, resource, batches) its SDK reads by itself. */
 export const tracingSettings = {
-  OTEL_SDK_DISABLED: z.enum(['true', 'false']).optional(),
-  OTEL_TRACES_EXPORTER: z.enum(['otlp', 'none']).optional(),
-  OTEL_EXPORTER_OTLP_ENDPOINT: z.url().optional(),
-  OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: z.url().optional(),
-  OTEL_SERVICE_NAME: z.string().optional(),
+  OTEL_SDK_DISABLED: z.enum(['true', 'false']).optional().describe('`true` records no traces, whatever else is set'),
+  OTEL_TRACES_EXPORTER: z.enum(['otlp', 'none']).optional().describe('`none` records no traces; `otlp` does without an address as well, to the usual one of this machine'),
+  OTEL_EXPORTER_OTLP_ENDPOINT: z.url().optional().describe('The collector of traces; the SDK reads the other variables of OpenTelemetry by itself'),
+  OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: z.url().optional().describe('The whole address to send traces to, in place of `OTEL_EXPORTER_OTLP_ENDPOINT`'),
+  OTEL_SERVICE_NAME: z.string().optional().describe('The name of the service in traces; `aex-<service>` when absent'),
 };
 
 type Settings = z.output<z.ZodObject<typeof tracingSettings>>;

@@ -21,9 +21,9 @@ import { readInOrder } from './store/select-events.ts';
 const settingsShape = {
   ...databaseSettings,
   ...secretSettings,
-  EVENT_STREAM_REPLICAS: integerSetting({ min: 1, max: 5, default: 1 }),
+  EVENT_STREAM_REPLICAS: integerSetting({ min: 1, max: 5, default: 1 }).describe('Copies of the event stream in NATS; 3 where there are three servers'),
   /** Events are kept at least so long, and dropped with their month; 0 keeps everything. */
-  AUDIT_RETENTION_DAYS: integerSetting({ min: 0, max: 36_500, default: 400 }),
+  AUDIT_RETENTION_DAYS: integerSetting({ min: 0, max: 36_500, default: 400 }).describe('Events are kept at least so long, and dropped with their month; 0 keeps everything'),
 };
 
 /** Requests under way at once in one process. */

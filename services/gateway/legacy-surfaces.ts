@@ -13,5 +13,5 @@ export const legacySettings = {
     .transform((text) => text.split(',').map((name) => name.trim()))
     .refine((names) => names.every(isSurface), 'must be upload, tus or both, separated by commas')
     .transform((names): Surfaces => new Set(names.filter(isSurface)))
-    .default(new Set()),
+    .default(new Set()).describe('Retired surfaces to switch on: `upload`, `tus` or both, separated by commas'),
 };

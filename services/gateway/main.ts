@@ -14,16 +14,16 @@ import { openUses } from './uses.ts';
 
 const settingsShape = {
   ...baseUrlSettings,
-  HOST: z.string().default('127.0.0.1'),
-  PORT: integerSetting({ min: 0, max: 65_535, default: 8787 }),
+  HOST: z.string().default('127.0.0.1').describe('The address to listen on'),
+  PORT: integerSetting({ min: 0, max: 65_535, default: 8787 }).describe('The port to listen on; 0 takes a free one'),
   /** Where the fs driver's files are; tickets of an object store need none. */
-  BLOB_ROOT: z.string().optional(),
-  TRUSTED_PROXIES: listSetting(isAddressRange, 'must be addresses or CIDR ranges separated by commas'),
-  MCP_ALLOWED_HOSTS: listSetting((name) => /^(\[[0-9a-f:.]+\]|[a-z0-9._-]+)$/.test(name), 'must be host names without ports, in small letters, separated by commas'),
-  MCP_ALLOWED_ORIGINS: listSetting((origin) => /^[a-z][a-z0-9+.-]*:\/\/[^\s/]+$/.test(origin), 'must be origins such as https://app.example, separated by commas'),
+  BLOB_ROOT: z.string().optional().describe('The folder of the `fs` driver, the same as storage has; not needed with an object store'),
+  TRUSTED_PROXIES: listSetting(isAddressRange, 'must be addresses or CIDR ranges separated by commas').describe('Addresses or CIDR ranges, separated by commas, of the proxies whose `X-Forwarded-For` is believed'),
+  MCP_ALLOWED_HOSTS: listSetting((name) => /^(\[[0-9a-f:.]+\]|[a-z0-9._-]+)$/.test(name), 'must be host names without ports, in small letters, separated by commas').describe('More host names, separated by commas, at which `/mcp` answers'),
+  MCP_ALLOWED_ORIGINS: listSetting((origin) => /^[a-z][a-z0-9+.-]*:\/\/[^\s/]+$/.test(origin), 'must be origins such as https://app.example, separated by commas').describe('More origins, separated by commas, whose pages may speak to `/mcp`'),
   // Shorter than an idle connection is kept.
-  PIPE_WAIT_SECONDS: integerSetting({ min: 1, max: 70, default: 60 }),
-  PIPE_IDLE_SECONDS: integerSetting({ min: 1, max: 70, default: 60 }),
+  PIPE_WAIT_SECONDS: integerSetting({ min: 1, max: 70, default: 60 }).describe('How long a reader waits for the first byte of a pipe'),
+  PIPE_IDLE_SECONDS: integerSetting({ min: 1, max: 70, default: 60 }).describe('How long the sender of a pipe may be silent'),
   ...rateSettings,
   ...legacySettings,
 };

@@ -23,16 +23,16 @@ function rateSetting(normally: RateLimit) {
 const minute = (limit: number): RateLimit => ({ limit, window: 60 });
 
 export const rateSettings = {
-  RATE_LIMITS: z.enum(['on', 'off'], 'must be on or off').default('on'),
-  RATE_LIMIT_CREATE: rateSetting(minute(600)),
-  RATE_LIMIT_BYTES: rateSetting(minute(3_000)),
-  RATE_LIMIT_FETCH: rateSetting(minute(6_000)),
-  RATE_LIMIT_READ: rateSetting(minute(3_000)),
+  RATE_LIMITS: z.enum(['on', 'off'], 'must be on or off').default('on').describe('Whether callers are limited at all'),
+  RATE_LIMIT_CREATE: rateSetting(minute(600)).describe('Creating requests of one address, as requests/seconds, or `off`'),
+  RATE_LIMIT_BYTES: rateSetting(minute(3_000)).describe('Requests of one address that send bytes, as requests/seconds, or `off`'),
+  RATE_LIMIT_FETCH: rateSetting(minute(6_000)).describe('Fetches of one address, as requests/seconds, or `off`'),
+  RATE_LIMIT_READ: rateSetting(minute(3_000)).describe('Reading requests of one address, as requests/seconds, or `off`'),
   // Passwords are guessed here.
-  RATE_LIMIT_AUTH: rateSetting(minute(120)),
-  RATE_LIMIT_PAGE: rateSetting(minute(1_200)),
-  RATE_LIMIT_KNOWN_TIMES: integerSetting({ min: 1, max: 20, default: 5 }),
-  RATE_LIMIT_CALLERS: integerSetting({ min: 100, max: 1_000_000, default: 20_000 }),
+  RATE_LIMIT_AUTH: rateSetting(minute(120)).describe('Signing in and getting tokens, for one address, as requests/seconds, or `off`'),
+  RATE_LIMIT_PAGE: rateSetting(minute(1_200)).describe('Pages for one address, as requests/seconds, or `off`'),
+  RATE_LIMIT_KNOWN_TIMES: integerSetting({ min: 1, max: 20, default: 5 }).describe('How many times as much an authenticated caller may send'),
+  RATE_LIMIT_CALLERS: integerSetting({ min: 100, max: 1_000_000, default: 20_000 }).describe('Callers that one gateway keeps count of'),
 };
 
 type Settings = z.output<z.ZodObject<typeof rateSettings>>;

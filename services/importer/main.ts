@@ -41,22 +41,22 @@ const rangesSetting = listSetting((text) => parseRange(text) !== undefined, 'mus
 const settingsShape = {
   ...databaseSettings,
   /** Where the fs driver's files are; tickets of an object store need none. */
-  BLOB_ROOT: z.string().startsWith('/', 'must be an absolute path').optional(),
-  IMPORT_MAX_BYTES: integerSetting({ min: 1, max: 5_120 * GiB, default: GiB }),
-  IMPORT_MAX_REDIRECTS: integerSetting({ min: 0, max: 20, default: 5 }),
-  IMPORT_FIRST_BYTE_SECONDS: integerSetting({ min: 1, max: importMs.fetch / 1_000, default: 10 }),
+  BLOB_ROOT: z.string().startsWith('/', 'must be an absolute path').optional().describe('The folder of the `fs` driver, the same as storage has; not needed with an object store'),
+  IMPORT_MAX_BYTES: integerSetting({ min: 1, max: 5_120 * GiB, default: GiB }).describe('Size of one import, before and after decoding; `TRANSFER_MAX_BYTES` holds as well'),
+  IMPORT_MAX_REDIRECTS: integerSetting({ min: 0, max: 20, default: 5 }).describe('Redirects that are followed'),
+  IMPORT_FIRST_BYTE_SECONDS: integerSetting({ min: 1, max: importMs.fetch / 1_000, default: 10 }).describe('Patience for each hop, until its response begins'),
   // Below the patience of the blob writer, which would name it otherwise.
-  IMPORT_IDLE_SECONDS: integerSetting({ min: 1, max: 50, default: 30 }),
-  IMPORT_TIMEOUT_SECONDS: integerSetting({ min: 1, max: importMs.fetch / 1_000, default: importMs.fetch / 1_000 }),
-  IMPORT_LEASE_SECONDS: integerSetting({ min: 3, max: 3_600, default: 15 }),
-  IMPORT_CONCURRENCY: integerSetting({ min: 1, max: 10_000, default: 32 }),
-  IMPORT_ALLOW_RANGES: rangesSetting,
-  IMPORT_DENY_RANGES: rangesSetting,
-  IMPORT_DENY_PORTS: listSetting((text) => /^\d{1,5}$/.test(text) && Number(text) <= 65_535, 'must be ports separated by commas'),
-  IMPORT_DNS_SERVERS: listSetting(isServer, 'must be addresses of name servers, with or without a port, separated by commas'),
-  SWEEP_SECONDS: integerSetting({ min: 1, max: 3_600, default: 5 }),
-  KEEP_ENDED_SECONDS: integerSetting({ min: day, max: 30 * day, default: 2 * day }),
-  REQUEST_LIMIT: integerSetting({ min: 1, max: 100_000, default: 512 }),
+  IMPORT_IDLE_SECONDS: integerSetting({ min: 1, max: 50, default: 30 }).describe('Patience without a byte of the body'),
+  IMPORT_TIMEOUT_SECONDS: integerSetting({ min: 1, max: importMs.fetch / 1_000, default: importMs.fetch / 1_000 }).describe('Patience for the whole fetch'),
+  IMPORT_LEASE_SECONDS: integerSetting({ min: 3, max: 3_600, default: 15 }).describe('After which an import whose process died may be run again'),
+  IMPORT_CONCURRENCY: integerSetting({ min: 1, max: 10_000, default: 32 }).describe('Imports at once in one process; one caller has at most a quarter of them'),
+  IMPORT_ALLOW_RANGES: rangesSetting.describe('Addresses or CIDR ranges, separated by commas, that may be imported from though they are not public'),
+  IMPORT_DENY_RANGES: rangesSetting.describe('Addresses or CIDR ranges, separated by commas, that must not be imported from; stronger than `IMPORT_ALLOW_RANGES`'),
+  IMPORT_DENY_PORTS: listSetting((text) => /^\d{1,5}$/.test(text) && Number(text) <= 65_535, 'must be ports separated by commas').describe('Ports, separated by commas, that must not be imported from'),
+  IMPORT_DNS_SERVERS: listSetting(isServer, 'must be addresses of name servers, with or without a port, separated by commas').describe("Name servers, separated by commas, as `address` or `address:port`; the system's when absent"),
+  SWEEP_SECONDS: integerSetting({ min: 1, max: 3_600, default: 5 }).describe('Time between two looks at imports that were left half-done'),
+  KEEP_ENDED_SECONDS: integerSetting({ min: day, max: 30 * day, default: 2 * day }).describe('How long the row of an ended import is kept, for requests that are sent again'),
+  REQUEST_LIMIT: integerSetting({ min: 1, max: 100_000, default: 512 }).describe('Requests under way at once in one process; more are refused with `overloaded`'),
 };
 
 type Settings = z.output<z.ZodObject<typeof settingsShape>>;

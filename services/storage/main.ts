@@ -59,17 +59,17 @@ const settingsShape = {
   ...baseUrlSettings,
   ...blobSettings,
   ...directSettings,
-  UPLOAD_TTL_SECONDS: integerSetting({ min: 1, max: 30 * day, default: day }),
-  SWEEP_SECONDS: integerSetting({ min: 1, max: 3_600, default: 5 }),
-  SETTLE_AFTER_SECONDS: integerSetting({ min: 1, max: 3_600, default: 10 }),
-  BLOB_IDLE_SECONDS: integerSetting({ min: 1, max: day, default: 120 }),
-  APPEND_LEASE_SECONDS: integerSetting({ min: 2, max: 600, default: 15 }),
-  TICKET_GRACE_SECONDS: integerSetting({ min: 1, max: day, default: 120 }),
-  KEEP_ENDED_SECONDS: integerSetting({ min: 1, max: 30 * day, default: 2 * day }),
+  UPLOAD_TTL_SECONDS: integerSetting({ min: 1, max: 30 * day, default: day }).describe('Life of an upload that is not completed'),
+  SWEEP_SECONDS: integerSetting({ min: 1, max: 3_600, default: 5 }).describe('Time between two looks at what has ended'),
+  SETTLE_AFTER_SECONDS: integerSetting({ min: 1, max: 3_600, default: 10 }).describe('After which a transfer whose share was left out by a crash is given it'),
+  BLOB_IDLE_SECONDS: integerSetting({ min: 1, max: day, default: 120 }).describe('Silence after which a write counts as given up'),
+  APPEND_LEASE_SECONDS: integerSetting({ min: 2, max: 600, default: 15 }).describe('Silence after which another writer may take over a pipe or a resumable upload'),
+  TICKET_GRACE_SECONDS: integerSetting({ min: 1, max: day, default: 120 }).describe('How long a removed file is remembered: a writer that was let through before may make it again, and it is removed again'),
+  KEEP_ENDED_SECONDS: integerSetting({ min: 1, max: 30 * day, default: 2 * day }).describe('How long the row of an ended upload or transfer is kept, so that it can be told why'),
   // The places of an archive's entries fit one message.
-  FOLDER_MAX_FILES: integerSetting({ min: 1, max: 200_000, default: 100_000 }),
-  FOLDER_MAX_BYTES: integerSetting({ min: 1, max: 5_120 * GiB, default: 100 * GiB }),
-  REQUEST_LIMIT: integerSetting({ min: 1, max: 100_000, default: 512 }),
+  FOLDER_MAX_FILES: integerSetting({ min: 1, max: 200_000, default: 100_000 }).describe('Files of one folder'),
+  FOLDER_MAX_BYTES: integerSetting({ min: 1, max: 5_120 * GiB, default: 100 * GiB }).describe('Bytes of one folder'),
+  REQUEST_LIMIT: integerSetting({ min: 1, max: 100_000, default: 512 }).describe('Requests under way at once in one process; more are refused with `overloaded`'),
 };
 
 type Settings = z.output<z.ZodObject<typeof settingsShape>>;

@@ -30,17 +30,38 @@ const soon: Environments = {
   storage: { SWEEP_SECONDS: '1', SETTLE_AFTER_SECONDS: '3', BLOB_IDLE_SECONDS: '15', TICKET_GRACE_SECONDS: '10' },
 };
 
-/** Starts a stack; `end` stops it and removes its folder. */
-export async function startFaultStack(env: Environments = {}): Promise<{ stack: FaultStack; end: () => Promise<void> }> {
+/** A stack that is stopped and started again at the same address. */
+export interface FaultStart {
+  readonly stack: FaultStack;
+  /** Stops it, has something done to its folder, and starts it with other settings. Answers the new one. */
+  restart(env: Environments, meanwhile?: (dataDir: string) => Promise<void>): Promise<FaultStack>;
+  /** Stops it and removes its folder. */
+  end(): Promise<void>;
+}
+
+/** Starts a stack in a folder of its own, on a free port. */
+export async function startFaultStack(env: Environments = {}): Promise<FaultStart> {
   const dataDir = await mkdtemp(join(tmpdir(), 'aex-fault-'));
+  const blobs = blobSettings();
   const crashes: string[] = [];
   const progress = (line: string) => { if (line.includes('ended by itself')) crashes.push(line); };
-  const merged = Object.fromEntries([...new Set([...Object.keys(soon), ...Object.keys(env)])].map((name) => [name, { ...soon[name], ...blobSettings()[name], ...env[name] }]));
-  const stack = await startStack({ dataDir, port: 0, env: merged, progress });
+  const start = async (own: Environments, port: number): Promise<FaultStack> => {
+    const merged = Object.fromEntries([...new Set([...Object.keys(soon), ...Object.keys(own)])].map((name) => [name, { ...soon[name], ...blobs[name], ...own[name] }]));
+    const stack = await startStack({ dataDir, port, env: merged, progress });
+    return Object.assign(stack, { crashes, query: queryOnce(stack.databaseUrl) });
+  };
+  const stack = await start(env, 0);
+  let running = stack;
   return {
-    stack: Object.assign(stack, { crashes, query: queryOnce(stack.databaseUrl) }),
+    stack,
+    async restart(own, meanwhile) {
+      await running.stop();
+      await meanwhile?.(dataDir);
+      running = await start(own, Number(new URL(stack.baseUrl).port));
+      return running;
+    },
     async end() {
-      await stack.stop();
+      await running.stop();
       await rm(dataDir, { recursive: true, force: true });
     },
   };

@@ -20,7 +20,7 @@ interface Attempt<T> {
 /**
  * Runs a creating request once for each operation id. Without an id it simply runs.
  * The answer is recorded in the statement of the change; whoever loses the race reads the winner's.
- * @throws idempotency_key_reused when the id was used for another request
+ * @throws idempotency_key_reused when the id was used for another request, or its answer cannot be opened any more
  */
 export async function replayOr<T>({ store, keys }: Pick<Deps, 'store' | 'keys'>, attempt: Attempt<T>): Promise<T> {
   const { operationId, caller, address } = attempt.context;
@@ -31,7 +31,11 @@ export async function replayOr<T>({ store, keys }: Pick<Deps, 'store' | 'keys'>,
     const found = await store.findAnswer(operation.scope);
     if (!found) return undefined;
     if (found.requestDigest !== operation.requestDigest) throw fail('idempotency_key_reused');
-    return attempt.read ? attempt.read(JSON.parse(found.answer.toString('utf8'))) : openAnswer(found.answer, operation, keys.answer) as T;
+    if (attempt.read) return attempt.read(JSON.parse(found.answer.toString('utf8')));
+    const answer = openAnswer(found.answer, operation, keys.answer);
+    // Sealed under a key that is gone: the change was made, and what it answered cannot be said again.
+    if (answer === undefined) throw fail('idempotency_key_reused');
+    return answer as T;
   }
 
   const first = await firstAnswer();
