@@ -67,6 +67,8 @@ async function driveEverything(): Promise<Secret[]> {
 }
 
 const again = { 'idempotency-key': 'the-same-again' };
+/** A key is one request's: its caller has used the other. */
+const folderAgain = { 'idempotency-key': 'the-same-folder-again' };
 
 async function driveOwners({ owner, baseUrl, keep, send, must }: Driver): Promise<string> {
   keep('password of the first owner', owner.password, 'local.json');
@@ -112,9 +114,8 @@ async function driveTransfers({ keep, send, must }: Driver, { session, agent: { 
   const forAgent = await upload('an agent share', { authMode: 'agent', allowedAgentIds: ['receiver'] });
   const locked = await upload('a passcode share', { passcode });
   const gone = await upload('a share to be deleted', {});
-  const sameFolder = { 'idempotency-key': 'the-same-folder' };
-  const folder = await must('make a folder', '/api/folder', { bearer: session, headers: sameFolder, json: { name: 'folder', passcode } });
-  await must('make the folder, replayed', '/api/folder', { bearer: session, headers: sameFolder, json: { name: 'folder', passcode } });
+  const folder = await must('make a folder', '/api/folder', { bearer: session, headers: folderAgain, json: { name: 'folder', passcode } });
+  await must('make the folder, replayed', '/api/folder', { bearer: session, headers: folderAgain, json: { name: 'folder', passcode } });
   const ofFolder = { 'x-delete-token': keep('delete token of a folder', folder.deleteToken, 'make a folder', 'make the folder, replayed') };
   const file = await must('declare a file', `/api/folder/${folder.folderId}/files`, { headers: ofFolder, json: { path: 'a/b.txt', size: 0 } });
   await must('complete the file', `/api/folder/${folder.folderId}/upload-complete`, { headers: ofFolder, json: { fileId: file.fileId, uploadId: file.uploadId, operationId: 'complete' } });
