@@ -1,4 +1,5 @@
 /** Settings: one zod schema a service, read once from the environment; a bad one names itself and stops the start. */
+import { readFileSync } from 'node:fs';
 import { z } from 'zod';
 import { tracingSettings } from './tracing.ts';
 
@@ -99,17 +100,30 @@ function allowedOf(schema: z.core.$ZodType): string | undefined {
 
 /**
  * Reads a service's settings from the environment. Empty counts as absent.
+ * `<NAME>_FILE` names a file that holds the value of `<NAME>`, for secrets that no environment should show.
  * @throws SettingsError that names every bad setting.
  */
 export function readSettings<S extends z.ZodRawShape>(shape: S): z.output<z.ZodObject<S>> {
-  const given = Object.fromEntries(
-    Object.keys(shape).flatMap((name) => (process.env[name] ? [[name, process.env[name]]] : [])),
-  );
-  const result = z.object(shape).safeParse(given);
-  if (result.success) return result.data;
-  const complaints = result.error.issues.map((issue) => {
-    const name = issue.path.join('.');
-    return name in given ? `${name} ${issue.message}` : `${name} must be set`;
-  });
-  throw new SettingsError(`Bad settings: ${complaints.join('; ')}.`);
+  const given = Object.keys(shape).map((name) => ({ name, ...readSetting(name) }));
+  const unread = given.flatMap(({ complaint }) => complaint ?? []);
+  const values = Object.fromEntries(given.flatMap(({ name, value }) => (value ? [[name, value]] : [])));
+  const result = z.object(shape).safeParse(values);
+  if (result.success && unread.length === 0) return result.data;
+  const named = new Set(given.flatMap(({ name, complaint }) => (complaint ? [name] : [])));
+  const complaints = (result.error?.issues ?? []).map((issue) => ({ name: issue.path.join('.'), message: issue.message })).filter(({ name }) => !named.has(name));
+  const bad = complaints.map(({ name, message }) => (name in values ? `${name} ${message}` : `${name} must be set`));
+  throw new SettingsError(`Bad settings: ${[...unread, ...bad].join('; ')}.`);
+}
+
+/** A setting's text from the environment or from the file that it names there; or what is wrong with it. */
+function readSetting(name: string): { value?: string | undefined; complaint?: string } {
+  const value = process.env[name];
+  const file = process.env[`${name}_FILE`];
+  if (!file) return { value };
+  if (value) return { complaint: `${name} and ${name}_FILE are both set` };
+  try {
+    return { value: readFileSync(file, 'utf8').trim() };
+  } catch {
+    return { complaint: `${name}_FILE names a file that cannot be read` };
+  }
 }
