@@ -106,7 +106,7 @@ export function openSteadyWire(baseUrl: string, balancer: Balancer, perSecond: n
   let next = 0;
   const wire = openWire(baseUrl, async () => {
     next = Math.max(next, performance.now()) + pauseMs;
-    await sleep(next - performance.now());
+    await sleep(Math.max(0, next - performance.now()));
     return balancer.choose();
   });
   const { send } = wire;
