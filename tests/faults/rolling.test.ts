@@ -11,7 +11,7 @@ import type { Actors } from '../support/steps.ts';
 import { brokenPromises, makeActors, storm, unbroken } from '../support/storm.ts';
 
 const perSecond = figure(100, 200);
-const rounds = figure(1, 20);
+const rounds = figure(3, 20);
 const MiB = 1_024 ** 2;
 /** More than the sockets between two processes hold, so that a reader that pauses holds up the answer. */
 const slowSize = 24 * MiB;
@@ -22,7 +22,7 @@ let running: Replicated;
 let balancer: Balancer;
 let source: SourceServer;
 beforeAll(async () => {
-  source = await startSourceServer({ slow: (_request, response) => { response.write('slow '); setTimeout(() => response.end('text'), 3 * pauseMs); } });
+  source = await startSourceServer({ slow: (_request, response) => { response.write('slow '); setTimeout(() => response.end('text'), 6 * pauseMs); } });
   running = await startReplicated({
     // Leases of limits are taken and spent, though none is reached.
     gateway: { RATE_LIMITS: 'on', ...everyone, LEAVE_SECONDS: '1', DRAIN_SECONDS: '60' },
@@ -74,10 +74,11 @@ async function pipe(actors: Actors): Promise<void> {
   unlessAsExpected(actors, 'a pipe', told.status === 200 && read.isWhole && read.bytes.equals(Buffer.concat(sent)), { told, size: read.bytes.length, isWhole: read.isWhole });
 }
 
-const importSlowly: Flow = async (actors) => {
+/** Some are always under way, so that a stop of the importer meets them. */
+async function importSlowly(actors: Actors): Promise<void> {
   const reply = await actors.wire.send('/api/import-url', { json: { url: source.url('/slow') }, bearer: actors.session });
   unlessAsExpected(actors, 'an import', reply.status === 201, reply.json);
-};
+}
 
 const uploadByTool: Flow = async (actors) => {
   const { json } = await actors.wire.send('/mcp', { json: { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'upload_text', arguments: { text: 'rolling' } } }, bearer: actors.session });
@@ -102,17 +103,17 @@ describe('rolling restarts', () => {
     };
     const [large, huge] = [await store(randomBytes(MiB)), await store(randomBytes(slowSize))];
     const statuses: (number | null)[] = [];
-    const longOnes = { download: 0, pipe: 0 };
+    const longOnes = { download: 0, pipe: 0, import: 0 };
     await storm(actors, async () => {
       let goesOn = true;
       const again = async (name: keyof typeof longOnes, work: () => Promise<void>) => { for (; goesOn; longOnes[name] += 1) await work().catch((error: unknown) => unlessAsExpected(actors, name, false, String(error))); };
-      const long = Promise.all([again('download', () => download(actors, huge.path, huge.digest)), again('pipe', () => pipe(actors))]);
+      const long = Promise.all([again('download', () => download(actors, huge.path, huge.digest)), again('pipe', () => pipe(actors)), ...Array.from({ length: 4 }, () => again('import', () => importSlowly(actors)))]);
       for (let round = 0; round < rounds; round += 1) {
         for (const replica of replicas) statuses.push(await restart(replica));
       }
       goesOn = false;
       await long;
-    }, [fetchLarge(large.path, large.digest), uploadByTool, importSlowly, fetchLarge(large.path, large.digest)]);
+    }, [fetchLarge(large.path, large.digest), uploadByTool, fetchLarge(large.path, large.digest)]);
     wire.unbound();
     process.stdout.write(`${statuses.length} restarts, ${wire.failures.length} failures, ${actors.ledger.surprises.length} surprises, ${[...wire.statuses.values()].reduce((sum, count) => sum + count, 0)} requests, ${JSON.stringify(longOnes)}\n`);
     expect(wire.failures).toEqual([]);
