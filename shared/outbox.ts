@@ -100,8 +100,9 @@ export function startRelay(bus: Bus, database: Database, service: ServiceName, l
     async close() {
       closed = true;
       clearInterval(poll);
-      confirmations.unsubscribe();
       await running;
+      // What audit has said so far is written down; otherwise it would be sent, and said, again.
+      await confirmations.drain().catch(() => undefined);
     },
   };
 }

@@ -18,20 +18,26 @@ const contracts = defineContracts({
   testAnswersWrong: base,
   testSlow: { ...base, deadlineMs: 200 },
   testAbsent: base,
+  testLate: base,
+  testReplicated: base,
   testOwner: { ...base, accepts: ['owner_session'], required: 'owner_auth_required' },
 });
-const { testAbsent, ...served } = contracts;
+const { testAbsent, testLate, testReplicated, ...served } = contracts;
 
 let bus: Bus;
 /** Ends the slow requests that nobody waits for any more. */
 const releases: (() => void)[] = [];
 const releaseAll = () => releases.splice(0).forEach((release) => release());
 
+const parts = (served: Bus) => ({
+  bus: served, log: pino({ level: 'silent' }), metrics: makeMetrics('test'), limit: 2,
+  identify: async (): Promise<Caller> => ({ type: 'owner', ownerId: 'own_1', sessionId: 's' }),
+});
+
 beforeAll(async () => {
   bus = await connectBus(process.env['AEX_TEST_NATS_URL']!, 'test', pino({ level: 'silent' }));
   serve({
-    bus, contracts: served, log: pino({ level: 'silent' }), metrics: makeMetrics('test'), limit: 2,
-    identify: async (): Promise<Caller> => ({ type: 'owner', ownerId: 'own_1', sessionId: 's' }),
+    ...parts(bus), contracts: served,
     handlers: {
       testEcho: async ({ text }, { bytes }) => (bytes ? { text, [attachedBytes]: bytes } : { text }),
       testRejects: async () => { throw new Error('a secret of the database'); },
@@ -80,6 +86,27 @@ describe('a request', () => {
 
   test('nobody to answer is service_unavailable at once', async () => {
     await expect(bus.call(testAbsent, { text: '' }, context)).rejects.toMatchObject({ code: 'service_unavailable' });
+  });
+
+  test('one that nobody took is sent once more', async () => {
+    const answered = bus.call(testLate, { text: 'late' }, context);
+    serve({ ...parts(bus), contracts: { testLate }, handlers: { testLate: async ({ text }) => ({ text }) } });
+    expect(await answered).toEqual({ text: 'late' });
+  });
+
+  test('one that was delivered to a replica that stops is answered by it, and the next by another', async () => {
+    const answersAs = (name: string, gate: Promise<void>) => serve({ ...parts(bus), limit: 100, contracts: { testReplicated }, handlers: { testReplicated: async () => { await gate; return { text: name }; } } });
+    let open = () => {};
+    const leaving = answersAs('leaving', new Promise<void>((resolve) => { open = resolve; }));
+    const taken = Array.from({ length: 20 }, () => bus.call(testReplicated, { text: '' }, context));
+    await bus.connection.flush();
+    const left = leaving.drain();
+    answersAs('staying', Promise.resolve());
+    const after = Array.from({ length: 20 }, () => bus.call(testReplicated, { text: '' }, context));
+    expect((await Promise.all(after)).map(({ text }) => text)).toEqual(after.map(() => 'staying'));
+    open();
+    expect((await Promise.all(taken)).map(({ text }) => text)).toEqual(taken.map(() => 'leaving'));
+    await left;
   });
 
   test('no answer in time is deadline_exceeded, and a passed deadline is not even sent', async () => {

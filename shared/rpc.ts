@@ -1,6 +1,6 @@
 /** The only file that serves and calls requests between services, over NATS request-reply. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { connect, headers as natsHeaders, type Msg, type MsgHdrs, type NatsConnection, type Subscription } from 'nats';
+import { connect, ErrorCode, headers as natsHeaders, type Msg, type MsgHdrs, type NatsConnection, type Subscription } from 'nats';
 import type { z } from 'zod';
 import {
   attachedBytes, subjectOf,
@@ -13,6 +13,9 @@ import { isLong, requestPatiently, sayWorking } from './rpc-patience.ts';
 import { inStep, traceIdOf, type StepFacts } from './tracing.ts';
 
 const defaultDeadlineMs = 5_000;
+
+/** A request that nobody took is sent again after this: the replica that left may have been the last that its server knew of. */
+const untakenAgainMs = 100;
 
 const header = {
   requestId: 'Aex-Request-Id',
@@ -104,10 +107,10 @@ export async function connectBus(url: string, name: string, log: Logger): Promis
     const payload = bytes ? Buffer.concat([json, bytes]) : json;
     if (payload.length > (connection.info?.max_payload ?? 1_048_576)) throw fail('payload_too_large');
     const headers = requestHeaders(context, timeout, bytes);
-    const request = isLong(contract)
-      ? requestPatiently(connection, subjectOf(contract), payload, { timeout, headers, inboxPrefix: inboxPrefix(name) })
-      : connection.request(subjectOf(contract), payload, { timeout, headers });
-    return readReply(await unlessLost(request).catch((error: unknown) => { throw translateCallError(error); }));
+    const ask: Ask = (patience) => isLong(contract)
+      ? requestPatiently(connection, subjectOf(contract), payload, { timeout: patience, headers, inboxPrefix: inboxPrefix(name) })
+      : connection.request(subjectOf(contract), payload, { timeout: patience, headers });
+    return readReply(await unlessLost(untilTaken(ask, timeout)).catch((error: unknown) => { throw translateCallError(error); }));
   }
 
   async function unlessLost<T>(request: Promise<T>): Promise<T> {
@@ -160,6 +163,20 @@ function requestHeaders(context: CallContext, timeout: number, bytes: Uint8Array
   headers.set(header.deadline, String(Date.now() + timeout));
   if (bytes) headers.set(header.attached, String(bytes.length));
   return headers;
+}
+
+type Ask = (timeout: number) => Promise<Msg>;
+
+/** Asks once more when nobody was there to take the request. Whoever took one may have acted on it, so any other error stands. */
+async function untilTaken(ask: Ask, timeout: number): Promise<Msg> {
+  const end = Date.now() + timeout;
+  try {
+    return await ask(timeout);
+  } catch (error) {
+    if ((error as { code?: string }).code !== ErrorCode.NoResponders || Date.now() + untakenAgainMs >= end) throw error;
+    await sleep(untakenAgainMs);
+    return ask(end - Date.now());
+  }
 }
 
 function translateCallError(error: unknown): Failure {

@@ -55,6 +55,11 @@ export class SupervisedProcess {
     return this.#child?.pid;
   }
 
+  /** The status that the process ended with last; null when a signal ended it, or while none has. */
+  get exitCode(): number | null {
+    return this.#end.code;
+  }
+
   /** Starts the process and resolves when it is ready; from then on a crash is followed by another start. */
   async start(): Promise<void> {
     if (this.#wanted) return this.whenReady();

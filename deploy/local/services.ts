@@ -64,6 +64,8 @@ function databaseSettings(name: string, { secret, postgresPort }: ServiceSetting
 /** A service as a process of its own, not started yet; it is ready when it says so in its log. */
 export function makeService(options: {
   name: string;
+  /** What this process of it is called. */
+  process: string;
   /** The project's folder, in which services run. */
   root: string;
   servicesDir: string;
@@ -73,10 +75,10 @@ export function makeService(options: {
 }): SupervisedProcess {
   const { name, dataDir, servicesDir } = options;
   return new SupervisedProcess({
-    name,
+    name: options.process,
     command: { file: process.execPath, args: [join(servicesDir, name, 'main.ts')], cwd: options.root, env: options.env },
-    outputPath: join(dataDir, 'logs', `${name}.log`),
-    errorPath: join(dataDir, 'logs', `${name}.errors.log`),
+    outputPath: join(dataDir, 'logs', `${options.process}.log`),
+    errorPath: join(dataDir, 'logs', `${options.process}.errors.log`),
     isReady: (output) => output.includes('"msg":"ready"'),
     readyWithinMs: 30_000,
     attempts: 3,

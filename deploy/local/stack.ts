@@ -51,6 +51,8 @@ export interface Stack {
   services: Record<string, SupervisedProcess>;
   postgres: Postgres;
   nats: Nats;
+  /** Another process of a service, beside the first and with its settings but for `env`; not started, and stopped with the rest. */
+  addReplica: (service: string, env?: Environment) => SupervisedProcess;
   /** Ends everything: callers' side first, the database last. */
   stop: () => Promise<void>;
 }
@@ -80,7 +82,7 @@ async function startIn(folder: DataFolder, options: StackOptions, signal: AbortS
   const { postgres, nats } = await startFoundations({ dataDir, secret, natsUrl: options.natsUrl, report, signal });
   const logLevel = options.logLevel ?? process.env['LOG_LEVEL'] ?? 'info';
   const settings = { dataDir, host, port, baseUrl, logLevel, natsUrl: nats.url, postgresPort: postgres.port, secret, owner };
-  const services = makeServices(settings, options, report);
+  const { services, addReplica } = makeServices(settings, options, report);
   const stop = once(async () => {
     await stopServices(services);
     await Promise.all([nats.stop(), postgres.stop()]);
@@ -88,7 +90,7 @@ async function startIn(folder: DataFolder, options: StackOptions, signal: AbortS
   });
   await startServices(services, report, signal).catch((error: unknown) => stop().then(() => Promise.reject(error)));
   const databaseUrlOf = (service: string) => databaseAddress(service, rolePassword(secret, service), postgres.port);
-  return { baseUrl, owner, databaseUrl: postgres.url, databaseUrlOf, natsUrl: nats.url, dataDir, services, postgres, nats, stop };
+  return { baseUrl, owner, databaseUrl: postgres.url, databaseUrlOf, natsUrl: nats.url, dataDir, services, addReplica, postgres, nats, stop };
 }
 
 async function startFoundations(options: {
@@ -119,15 +121,20 @@ async function startFoundations(options: {
   throw failed.signal.reason;
 }
 
-function makeServices(settings: ServiceSettings, options: StackOptions, report: (line: string) => void): Record<string, SupervisedProcess> {
+function makeServices(settings: ServiceSettings, options: StackOptions, report: (line: string) => void): Pick<Stack, 'services' | 'addReplica'> {
   const { dataDir } = settings;
   const servicesDir = resolve(options.servicesDir ?? join(root, 'services'));
   const names = options.services ?? serviceGroups.flat();
-  const make = (name: string) => {
-    const env = serviceEnvironment(name, settings, { ...options.env?.['all'], ...options.env?.[name] });
-    return makeService({ name, root, servicesDir, dataDir, env, report });
+  const make = (name: string, more: Environment = {}, process = name) => {
+    const env = serviceEnvironment(name, settings, { ...options.env?.['all'], ...options.env?.[name], ...more });
+    return makeService({ name, process, root, servicesDir, dataDir, env, report });
   };
-  return Object.fromEntries(names.map((name) => [name, make(name)]));
+  const services = Object.fromEntries(names.map((name) => [name, make(name)]));
+  const addReplica = (name: string, env?: Environment) => {
+    const process = `${name}-${Object.values(services).filter((each) => each.name.startsWith(name)).length + 1}`;
+    return (services[process] = make(name, env, process));
+  };
+  return { services, addReplica };
 }
 
 async function startServices(services: Record<string, SupervisedProcess>, report: (line: string) => void, signal: AbortSignal): Promise<void> {

@@ -13,6 +13,7 @@ import type { Metrics } from '../../shared/metrics.ts';
 import type { Bus } from '../../shared/rpc.ts';
 import { traceIdOf } from '../../shared/tracing.ts';
 import { followRoutes } from './allowed-methods.ts';
+import { boundRequests, type Bounds } from './bound-requests.ts';
 import { requestIdOf } from './context.ts';
 import { parseJson } from './domain/json-body.ts';
 import type { FollowPipes } from './follow-pipes.ts';
@@ -67,6 +68,9 @@ export interface AppDeps {
   readonly legacy: Surfaces;
   /** Absent when requests are not counted. */
   readonly rates?: Rates | undefined;
+  readonly bounds: Bounds;
+  /** Aborted when this process is told to stop. */
+  readonly leaving: AbortSignal;
 }
 
 /** An idle connection, a header or a small body that drips in are cut; long transfers have deadlines of their own. */
@@ -85,6 +89,8 @@ export async function buildApp(deps: AppDeps): Promise<FastifyInstance> {
     connectionTimeout: idleMs,
     keepAliveTimeout: idleMs,
     forceCloseConnections: 'idle',
+    // A request that reached a process that stops is answered like any other.
+    return503OnClosing: false,
     routerOptions: { maxParamLength: 512 },
     // A plan with a full allow list is a long header.
     http: { maxHeaderSize: 64 * 1_024, headersTimeout: headersMs, requestTimeout: 0, requireHostHeader: false },
@@ -101,7 +107,13 @@ export async function buildApp(deps: AppDeps): Promise<FastifyInstance> {
   measureRequests(app, deps.metrics.registry);
   app.addHook('onRequest', async (request, reply) => setSafeHeaders(request, reply, baseUrl));
   app.addHook('onRequest', async (request, reply) => requireOneHost(request, reply));
+  app.addHook('onRequest', async (_request, reply) => {
+    // The next request of this connection belongs to another process.
+    if (deps.leaving.aborted) void reply.header('Connection', 'close');
+  });
   if (deps.rates) limitRates(app, { ...deps, rates: deps.rates, clock: systemClock });
+  // After the counting is added, so that it comes before: a refusal asks nobody.
+  boundRequests(app, deps.bounds);
   app.addHook('onResponse', async (request, reply) => {
     request.log.info({ traceId: traceIdOf(request.traceparent), method: request.method, path: instanceOf(request), status: reply.statusCode, ms: Math.round(reply.elapsedTime * 10) / 10 }, 'request');
   });
@@ -141,7 +153,7 @@ function mountRoutes(app: FastifyInstance, deps: AppDeps): void {
   app.get('/openapi.json', async () => openapi);
   if (deps.metrics.isShown) answerMetrics(app, deps.metrics.registry);
   app.get('/healthz', healthz);
-  app.get('/readyz', readyz(bus));
+  app.get('/readyz', readyz(bus, deps.leaving));
 }
 
 /** Routes whose bodies are bytes: any content type, unread until the handler reads it. */

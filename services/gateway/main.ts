@@ -1,6 +1,7 @@
 /** The gateway: HTTP and pages in front, the services behind. It has no database and no bucket credentials. */
 import { readFileSync } from 'node:fs';
 import { isIP } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
 import { measureBlobs } from '../../shared/blobs/measured.ts';
 import { openTickets } from '../../shared/blobs/tickets.ts';
@@ -24,6 +25,10 @@ const settingsShape = {
   // Shorter than an idle connection is kept.
   PIPE_WAIT_SECONDS: integerSetting({ min: 1, max: 70, default: 60 }).describe('How long a reader waits for the first byte of a pipe'),
   PIPE_IDLE_SECONDS: integerSetting({ min: 1, max: 70, default: 60 }).describe('How long the sender of a pipe may be silent'),
+  // Whoever spreads requests has to see first that /readyz says no.
+  LEAVE_SECONDS: integerSetting({ min: 0, max: 600, default: 0 }).describe('How long requests are still taken after SIGTERM, while `/readyz` says no already'),
+  REQUEST_LIMIT: integerSetting({ min: 1, max: 100_000, default: 1_000 }).describe('Requests under way at once in one process; one more is answered `overloaded`'),
+  TRANSFER_LIMIT: integerSetting({ min: 1, max: 100_000, default: 2_000 }).describe('Transfers of bytes under way at once in one process, counted beside the requests'),
   ...rateSettings,
   ...legacySettings,
 };
@@ -41,6 +46,7 @@ function isAddressRange(range: string): boolean {
 
 await runService('gateway', settingsShape, async ({ settings, bus, log, metrics }) => {
   const uses = openUses(bus, log);
+  const leaving = new AbortController();
   const app = await buildApp({
     bus, log, uses, version,
     blobs: measureBlobs(openTickets({ root: settings.BLOB_ROOT, bus }), metrics),
@@ -53,10 +59,14 @@ await runService('gateway', settingsShape, async ({ settings, bus, log, metrics 
     mcp: { hosts: settings.MCP_ALLOWED_HOSTS, origins: settings.MCP_ALLOWED_ORIGINS },
     legacy: settings.LEGACY_SURFACES,
     rates: readRates(settings),
+    bounds: { requests: settings.REQUEST_LIMIT, transfers: settings.TRANSFER_LIMIT },
+    leaving: leaving.signal,
   });
   await app.listen({ host: settings.HOST, port: settings.PORT });
   return {
     async stop() {
+      leaving.abort();
+      await sleep(settings.LEAVE_SECONDS * 1_000);
       // A connection whose last answer has gone out would be kept for the next request, which never comes, and hold up the stop.
       const letGo = setInterval(() => app.server.closeIdleConnections(), idleLookMs);
       await app.close();

@@ -11,7 +11,7 @@ async function routesOfApp(): Promise<string[]> {
   const app = await buildApp({
     bus: {} as Bus, uses: {} as AppDeps['uses'], blobs: {} as AppDeps['blobs'], log: pino({ level: 'silent' }), baseUrl: 'http://localhost', version: '0', trustedProxies: [], mcp: { hosts: [], origins: [] },
     follows: {} as AppDeps['follows'], pipeWaitMs: 1, pipeIdleMs: 1, legacy: new Set(['upload', 'tus']),
-    metrics: { registry: makeMetrics('test'), isShown: true },
+    metrics: { registry: makeMetrics('test'), isShown: true }, bounds: { requests: 1, transfers: 1 }, leaving: new AbortController().signal,
   });
   await app.ready();
   const routes = app.printRoutes({ commonPrefix: false, includeHooks: false });

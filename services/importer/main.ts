@@ -59,6 +59,9 @@ const settingsShape = {
   REQUEST_LIMIT: integerSetting({ min: 1, max: 100_000, default: 512 }).describe('Requests under way at once in one process; more are refused with `overloaded`'),
 };
 
+/** Imports that a stop cannot wait for are still answered within this: the next replica that is asked begins them anew. */
+const answerMs = 3_000;
+
 type Settings = z.output<z.ZodObject<typeof settingsShape>>;
 
 const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as { version: string };
@@ -87,8 +90,9 @@ await runService('importer', settingsShape, async ({ settings, bus, log, metrics
   return {
     isReady: database.isReady,
     async stop() {
-      stopping.abort(fail('service_unavailable', { retryAfter: 1 }));
+      const giveUp = setTimeout(() => stopping.abort(fail('service_unavailable', { retryAfter: 1 })), settings.DRAIN_SECONDS * 1_000 - answerMs);
       await served.drain();
+      clearTimeout(giveUp);
       await sweeper.stop();
       await relay.close();
       await database.close();

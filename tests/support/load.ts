@@ -14,7 +14,7 @@ export interface Load {
   stop(): Promise<void>;
 }
 
-type Flow = (actors: Actors) => Promise<unknown>;
+export type Flow = (actors: Actors) => Promise<unknown>;
 
 const uploadOpen: Flow = (actors) => upload(actors, { kind: 'open', lane: 'single', size: 4_096 });
 const uploadFile: Flow = (actors) => upload(actors, { kind: 'open', lane: 'single', size: 100_000 });
@@ -45,11 +45,13 @@ async function withOne({ ledger }: Actors, kind: Stored['kind'], work: (stored: 
   return stored && work(stored);
 }
 
-export function startLoad(actors: Actors): Load {
+/** `more` are flows beside the usual. */
+export function startLoad(actors: Actors, more: readonly Flow[] = []): Load {
+  const all = [...flows, ...more];
   let running = true;
   async function work(worker: number): Promise<void> {
     for (let turn = worker * 5; running; turn += 1) {
-      await flows[turn % flows.length]!(actors);
+      await all[turn % all.length]!(actors);
       await sleep(pauseMs);
     }
   }

@@ -22,15 +22,18 @@ interface Account {
 }
 
 const byTarget = (event: Event) => event.targetId;
+/** A pipe is an upload without an id of its own. */
+const byUpload = (event: Event) => event.data['uploadId'] ?? event.targetId;
+const pipes = 'select transfer_id as id from storage.appends where transfer_id is not null';
 const byData = (field: string) => (event: Event) => event.data[field];
 
 const accounts: readonly Account[] = [
-  { eventType: 'transfer.stored', changes: `select id from storage.transfers where kind = 'file' and folder_id is null`, once: byTarget },
+  { eventType: 'transfer.stored', changes: `select id from storage.transfers where kind = 'file' and folder_id is null union all ${pipes} and state = 'complete'`, once: byTarget },
   { eventType: 'folder.created', changes: `select id from storage.transfers where kind = 'folder'`, once: byTarget },
   { eventType: 'folder.file_ready', changes: 'select id from storage.folder_files where ready_at is not null', once: byData('fileId') },
   { eventType: 'transfer.deleted', changes: `select id from storage.transfers where ended_how = 'deleted'`, once: byTarget },
-  { eventType: 'upload.initialized', changes: 'select id from storage.uploads', once: byData('uploadId') },
-  { eventType: 'upload.completed', changes: `select id from storage.uploads where state in ('completing', 'completed') and folder_id is null`, once: byData('uploadId') },
+  { eventType: 'upload.initialized', changes: `select id from storage.uploads union all ${pipes}`, once: byUpload },
+  { eventType: 'upload.completed', changes: `select id from storage.uploads where state in ('completing', 'completed') and folder_id is null union all ${pipes} and state = 'complete'`, once: byUpload },
   { eventType: 'share.created', changes: 'select id from policy.shares', once: byTarget },
   { eventType: 'share.ended', changes: 'select id from policy.shares where ended_at is not null', once: byTarget },
   { eventType: 'transfer.fetched', outcome: 'error', changes: 'select id from policy.fetches where share_id is not null and returned_at is not null', once: byData('fetchId') },

@@ -2,22 +2,22 @@
 import { exchangeAt } from './exchange.ts';
 import { eventually, type FaultStack } from './fault-stack.ts';
 import { openLedger } from './ledger.ts';
-import { startLoad } from './load.ts';
+import { startLoad, type Flow } from './load.ts';
 import { reconcile, type Doubts } from './reconcile.ts';
 import { compareBlobs, reconcileAudit } from './reconcile-audit.ts';
 import type { Actors } from './steps.ts';
 import { openWire } from './wire.ts';
 
 /** An owner, an agent, and a ledger for what they are told. */
-export async function makeActors(stack: FaultStack): Promise<Actors> {
+export async function makeActors(stack: FaultStack, wire = openWire(stack.baseUrl)): Promise<Actors> {
   const exchange = exchangeAt(stack.baseUrl, stack.owner);
   const session = await exchange.signIn();
-  return { wire: openWire(stack.baseUrl), ledger: openLedger(), session, agent: await exchange.makeAgent(session) };
+  return { wire, ledger: openLedger(), session, agent: await exchange.makeAgent(session) };
 }
 
 /** Runs `faults` under load. Everything that was begun has its answer when this resolves. */
-export async function storm(actors: Actors, faults: () => Promise<void>): Promise<void> {
-  const load = startLoad(actors);
+export async function storm(actors: Actors, faults: () => Promise<void>, more: readonly Flow[] = []): Promise<void> {
+  const load = startLoad(actors, more);
   try {
     await waitForChange(actors, 10_000);
     await faults();

@@ -36,7 +36,8 @@ export interface Wire {
   close(): void;
 }
 
-export function openWire(baseUrl: string): Wire {
+/** `choose` names the address for each call, where there are several. */
+export function openWire(baseUrl: string, choose: () => Promise<string> | string = () => baseUrl): Wire {
   const agent = new Agent({ keepAlive: true });
   const statuses = new Map<number, number>();
   const late: string[] = [];
@@ -44,8 +45,9 @@ export function openWire(baseUrl: string): Wire {
     baseUrl, late, statuses,
     longestMs: 0,
     async send(path, call = {}) {
+      const address = await choose();
       const begun = performance.now();
-      const reply = await exchange(agent, new URL(path, baseUrl), call, () => late.push(`${call.method ?? ''} ${path}`));
+      const reply = await exchange(agent, new URL(path, address), call, () => late.push(`${call.method ?? ''} ${path}`));
       wire.longestMs = Math.max(wire.longestMs, performance.now() - begun);
       const status = reply.whole ? reply.status : 0;
       statuses.set(status, (statuses.get(status) ?? 0) + 1);

@@ -1,4 +1,4 @@
-/** /healthz says that this process runs; /readyz that NATS, every service and its database answer. */
+/** /healthz says that this process runs; /readyz that NATS, every service and its database answer, and that this process is not leaving. */
 import type { FastifyReply } from 'fastify';
 import { healthContracts } from '../../../shared/contracts/health.ts';
 import type { Bus } from '../../../shared/rpc.ts';
@@ -18,11 +18,12 @@ export async function healthz() {
   return { ok: true };
 }
 
-export function readyz(bus: Bus) {
+export function readyz(bus: Bus, leaving: AbortSignal) {
   let latest: { at: number; readiness: Promise<Readiness> } | undefined;
   return async function readyz(_request: unknown, reply: FastifyReply) {
     if (!latest || Date.now() - latest.at > freshMs) latest = { at: Date.now(), readiness: ask(bus) };
-    const readiness = await latest.readiness;
+    const known = await latest.readiness;
+    const readiness = { ...known, ready: known.ready && !leaving.aborted };
     if (!readiness.ready) void reply.header('Retry-After', '1');
     return reply.code(readiness.ready ? 200 : 503).send(readiness);
   };
