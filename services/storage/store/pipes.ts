@@ -6,7 +6,7 @@ import { tell } from '../../../shared/tell.ts';
 import type { Append } from '../domain/append.ts';
 import type { NewTransfer, Transfer } from '../domain/transfer.ts';
 import { endAppends, keepPieces, segmentsOfAppend } from './appends.ts';
-import { insertTransfer, transferColumns, wantShare } from './transfers.ts';
+import { insertTransfer, tellEnd, transferColumns, wantEnd, wantShare } from './transfers.ts';
 
 export interface NewPipe {
   readonly transfer: NewTransfer;
@@ -79,14 +79,7 @@ export function pipesStore(database: Database) {
           returning transfers.id, owner_id, agent_id, share_id
         ), files as (
           update blobs set state = 'garbage', garbage_at = now() where upload_id = (select id from append) and state <> 'garbage'
-        ), wanted as (
-          insert into settlements (transfer_id, wanted) select id, 'ended' from ended
-          on conflict (transfer_id) do update set wanted = 'ended', since = now()
-        ), told as (
-          insert into outbox (id, event)
-          select ${event.id}::uuid, ${sql.json(event as never)}::jsonb || jsonb_build_object('ownerId', owner_id, 'agentId', agent_id, 'shareId', share_id)
-          from ended
-        )
+        ), wanted as (${wantEnd(sql, 'ended')}), told as (${tellEnd(sql, 'ended', event)})
         select id from ended`);
       return rows.length > 0;
     },

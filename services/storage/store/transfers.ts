@@ -30,6 +30,21 @@ export function wantShare(sql: Sql, stored: string) {
   return sql`insert into settlements (transfer_id, wanted) select id, 'created' from ${sql(stored)}`;
 }
 
+/** Wants the share of a transfer ended, whatever was wanted of it before. */
+export function wantEnd(sql: Sql, ended: string) {
+  return sql`
+    insert into settlements (transfer_id, wanted) select id, 'ended' from ${sql(ended)}
+    on conflict (transfer_id) do update set wanted = 'ended', since = now()`;
+}
+
+/** The event of an ended transfer, as one of its sender's. `ended` has owner_id, agent_id and share_id. */
+export function tellEnd(sql: Sql, ended: string, event: DomainEvent) {
+  return sql`
+    insert into outbox (id, event)
+    select ${event.id}::uuid, ${sql.json(event as never)}::jsonb || jsonb_build_object('ownerId', owner_id, 'agentId', agent_id, 'shareId', share_id)
+    from ${sql(ended)}`;
+}
+
 export function transfersStore(database: Database) {
   async function findOne<T extends object>(statement: (sql: Sql) => PromiseLike<T[]>): Promise<T | undefined> {
     return (await database.run(statement))[0];
@@ -92,14 +107,7 @@ export function transfersStore(database: Database) {
           where transfer_id = (select id from ended) and state <> 'garbage' and (select count(*) from cut) >= 0
         ), closed as (
           update folders set ended_at = now() where id = (select id from ended)
-        ), wanted as (
-          insert into settlements (transfer_id, wanted) select id, 'ended' from ended
-          on conflict (transfer_id) do update set wanted = 'ended', since = now()
-        ), told as (
-          insert into outbox (id, event)
-          select ${event.id}::uuid, ${sql.json(event as never)}::jsonb || jsonb_build_object('ownerId', owner_id, 'agentId', agent_id, 'shareId', share_id)
-          from ended
-        )
+        ), wanted as (${wantEnd(sql, 'ended')}), told as (${tellEnd(sql, 'ended', event)})
         select id from ended`);
       return rows.length > 0;
     },
